@@ -383,6 +383,7 @@ fn adopted(account_key: &Key, chat: &ChatId, said: &[Spoken]) -> Value {
         kind: kind(said.kind),
         text: &said.text,
         proof: said.proof.as_ref(),
+        sums_up: None,
     });
     let (kinds, at) = adopt(account_key, chat, Transcript::start(), branch);
     let proof = said.last().map(|last| at.prove(account_key, chat, &last.id, *kinds.last().unwrap()));

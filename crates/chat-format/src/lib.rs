@@ -81,4 +81,4 @@ pub use record::{Message, Opened, Place, Role, Shared, Shelf, Text, open_record,
 pub use ring::{AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap, check_append};
 pub use rotation::{check_commit, restage, rings_digest};
 pub use snapshot::{SealedSnapshot, Snapshot, SnapshotKey, SnapshotLink, SnapshotList, SnapshotMessage};
-pub use transcript::{Said, Transcript, TranscriptKind, adopt};
+pub use transcript::{Said, Transcript, TranscriptKind, adopt, beside};

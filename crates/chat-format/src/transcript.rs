@@ -5,6 +5,8 @@
 //! proof = mac(sub(account key, "proof"), "proof/v1", lp(chat) ‖ lp(id) ‖ kind ‖ T_i)
 //! ```
 //!
+//! What tools said stands in it between the question and the answer; a summary beside it, at the place behind the words that it is about.
+//!
 //! The account key here is the server's (its keyring has it), not the one that the person's devices share. Easy to get
 //! wrong: dropping what fails. A message whose proof fails still enters the prompt, as a quotation: kind 5.
 
@@ -12,7 +14,7 @@ use confidant_seal::Key;
 use subtle::ConstantTimeEq as _;
 
 use crate::bytes::{Digest, hash, put};
-use crate::ids::{ChatId, MessageId};
+use crate::ids::{ChatId, MessageId, TurnId};
 
 /// Who speaks, as the transcript has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +80,15 @@ impl Transcript {
     }
 }
 
+/// The id of what a turn leaves beside its answer: what tools said, then a summary, counted from 0. The same on every device.
+pub fn beside(turn: &TurnId, n: u32) -> MessageId {
+    let mut name = Vec::new();
+    put(&mut name, turn.as_str());
+    let digest = hash(&[b"seal/v1/beside", &name, &n.to_be_bytes()]);
+    let bits = digest.as_bytes().first_chunk::<16>().expect("a digest has 32 bytes");
+    MessageId::from_bits(bits)
+}
+
 /// A message that a client sent from its history.
 #[derive(Clone, Copy)]
 pub struct Said<'a> {
@@ -89,12 +100,17 @@ pub struct Said<'a> {
     pub text: &'a str,
     /// The server's proof, if it gave one.
     pub proof: Option<&'a Digest>,
+    /// Of a summary: where the transcript stood behind the words that it is about.
+    pub sums_up: Option<Transcript>,
 }
 
 confidant_display::debug_without_content!(Said<'_> { kind });
 
 /// Takes over a branch from its first message, or from a place that the server has: gives the kind that each message has in
 /// the prompt, and where the branch then stands.
+///
+/// A summary that says what it sums up stands beside the branch: its proof continues that place, and the next message does, too. As the
+/// first of what is sent it takes the place of those words; anywhere else it has to stand right behind them.
 pub fn adopt<'a>(
     account_key: &Key,
     chat: &ChatId,
@@ -103,19 +119,28 @@ pub fn adopt<'a>(
 ) -> (Vec<TranscriptKind>, Transcript) {
     let (mut kinds, mut at) = (Vec::new(), from);
     for said in branch {
-        let next = at.then(said.kind, said.text);
+        let beside = said.sums_up.filter(|_| said.kind == TranscriptKind::Summary);
+        let before = beside.unwrap_or(at);
+        let is_in_place = before == at || kinds.is_empty();
+        let next = before.then(said.kind, said.text);
         let proved = || {
             let right = next.prove(account_key, chat, said.id, said.kind);
             said.proof.is_some_and(|proof| right.as_bytes().ct_eq(proof.as_bytes()).into())
         };
         let kind = match said.kind {
             TranscriptKind::User => TranscriptKind::User,
-            TranscriptKind::Assistant | TranscriptKind::Tool | TranscriptKind::Summary if proved() => {
+            TranscriptKind::Assistant | TranscriptKind::Tool | TranscriptKind::Summary
+                if is_in_place && proved() =>
+            {
                 said.kind
             }
             _ => TranscriptKind::Quoted,
         };
-        at = if kind == said.kind { next } else { at.then(kind, said.text) };
+        at = match beside {
+            Some(before) if kind == said.kind => before,
+            _ if kind == said.kind => next,
+            _ => at.then(kind, said.text),
+        };
         kinds.push(kind);
     }
     (kinds, at)

@@ -504,6 +504,13 @@ def talk(v):
             at = step(at, line["kind"], line["text"])
             same(at, line["transcript"])
             same(proof(key, case["chat"], line["id"], line["kind"], at), line["proof"])
+    for case in v["beside"]:
+        digest = sha(b"seal/v1/beside" + lp(case["turn"]) + u32(case["n"]))
+        need("msg_" + base32(digest[:16]) == case["id"])
+    for case in v["summaries"]:
+        before, key = unhex(case["sums_up"]), unhex(case["account_key"])
+        same(proof(key, case["chat"], case["id"], 4, step(before, 4, case["text"])), case["proof"])
+        same(step(before, 1, case["next"]), case["transcript"])
     for bad in v["must_fail"]["transcripts"]:
         before, key = unhex(bad["before"]), unhex(bad["account_key"])
         claimed = step(before, bad["kind"], bad["text"])

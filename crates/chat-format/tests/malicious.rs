@@ -590,8 +590,8 @@ fn a_proof_moved_to_another_chat_branch_message_or_kind() {
                  text: &str,
                  proof: Option<&Digest>| {
         let branch = [
-            Said { id: &ask, kind: TranscriptKind::User, text: asked, proof: None },
-            Said { id, kind, text, proof },
+            Said { id: &ask, kind: TranscriptKind::User, text: asked, proof: None, sums_up: None },
+            Said { id, kind, text, proof, sums_up: None },
         ];
         adopt(&key, chat, Transcript::start(), branch).0[1]
     };
@@ -610,9 +610,47 @@ fn a_proof_moved_to_another_chat_branch_message_or_kind() {
         assert_eq!(quoted, TranscriptKind::Quoted);
     }
     // What was quoted stays quoted for what follows, and the place is the same from the root and from the middle.
-    let said = Said { id: &answer, kind: says, text: "yes", proof: None };
+    let said = Said { id: &answer, kind: says, text: "yes", proof: None, sums_up: None };
     let (_, at) = adopt(&key, &one, Transcript::resume(*question.digest()), [said]);
     assert_eq!(at, question.then(TranscriptKind::Quoted, "yes"));
+}
+
+#[test]
+fn a_summary_takes_the_place_of_the_words_that_it_is_about_and_of_no_others() {
+    let (key, chat) = (Key::from_bytes([4; 32]), ChatId::from_bits(&[1; 16]));
+    let [ask, answer, sums, later] = [1, 2, 3, 4].map(|at| MessageId::from_bits(&[at; 16]));
+    let (asks, says) = (TranscriptKind::User, TranscriptKind::Assistant);
+    let question = Transcript::start().then(asks, "may I?");
+    let answered = question.then(says, "yes");
+    let proof = answered.prove(&key, &chat, &answer, says);
+    let kind = TranscriptKind::Summary;
+    let of_sums = answered.then(kind, "They may.").prove(&key, &chat, &sums, kind);
+    let after = answered.then(asks, "and now?").then(says, "go").prove(&key, &chat, &later, says);
+    let line = |id, kind, text, proof| Said { id, kind, text, proof, sums_up: None };
+    let before = || [line(&ask, asks, "may I?", None), line(&answer, says, "yes", Some(&proof))];
+    let behind = || [line(&ask, asks, "and now?", None), line(&later, says, "go", Some(&after))];
+    let summary = |text, place| Said { sums_up: Some(place), ..line(&sums, kind, text, Some(&of_sums)) };
+    let adopted = |chat: &ChatId, branch: Vec<Said<'_>>| adopt(&key, chat, Transcript::start(), branch);
+    // In the place of the words, and beside them: what follows is proved all the same.
+    let end = answered.then(asks, "and now?").then(says, "go");
+    let (kinds, at) = adopted(&chat, [summary("They may.", answered)].into_iter().chain(behind()).collect());
+    assert_eq!((kinds, at), (vec![kind, asks, says], end));
+    let all = before().into_iter().chain([summary("They may.", answered)]).chain(behind()).collect();
+    assert_eq!(adopted(&chat, all), (vec![asks, says, kind, asks, says], end));
+    // Other words, another place that it is to be about, another chat; and with it everything that follows.
+    let other = ChatId::from_bits(&[2; 16]);
+    for (chat, forged) in [
+        (&chat, summary("They must.", answered)),
+        (&chat, summary("They may.", question)),
+        (&other, summary("They may.", answered)),
+        (&chat, Said { kind: says, ..summary("They may.", answered) }),
+    ] {
+        let (kinds, _) = adopted(chat, [forged].into_iter().chain(behind()).collect());
+        assert_eq!(kinds, [TranscriptKind::Quoted, asks, TranscriptKind::Quoted]);
+    }
+    // Moved behind what followed.
+    let moved = before().into_iter().chain(behind()).chain([summary("They may.", answered)]).collect();
+    assert_eq!(adopted(&chat, moved).0, [asks, says, asks, says, TranscriptKind::Quoted]);
 }
 
 #[test]

@@ -252,16 +252,31 @@ fn histories_and_transcripts() {
         for line in case.lines {
             let (id, proof) = (MessageId::parse(&line.id).unwrap(), digest(&line.proof));
             assert_eq!(line.deltas.concat(), hex(line.text.as_bytes()));
-            let said = Said { id: &id, kind: kind(line.kind), text: &line.text, proof: Some(&proof) };
+            let said =
+                Said { id: &id, kind: kind(line.kind), text: &line.text, proof: Some(&proof), sums_up: None };
             let (kinds, next) = adopt(&key(&case.account_key), &chat, at, [said]);
             assert_eq!((kinds[0].byte(), *next.digest()), (line.kind, digest(&line.transcript)));
             at = next;
         }
     }
+    for case in vectors.beside {
+        let turn = TurnId::parse(&case.turn).unwrap();
+        assert_eq!(beside(&turn, case.n).as_str(), case.id);
+    }
+    for case in vectors.summaries {
+        let (chat, id) = (ChatId::parse(&case.chat).unwrap(), MessageId::parse(&case.id).unwrap());
+        let (proof, place) = (digest(&case.proof), Transcript::resume(digest(&case.sums_up)));
+        let (kind, text) = (TranscriptKind::Summary, case.text.as_str());
+        let summary = Said { id: &id, kind, text, proof: Some(&proof), sums_up: Some(place) };
+        let next = Said { id: &id, kind: TranscriptKind::User, text: &case.next, proof: None, sums_up: None };
+        let (kinds, at) = adopt(&key(&case.account_key), &chat, Transcript::start(), [summary, next]);
+        assert_eq!((kinds[0], *at.digest()), (kind, digest(&case.transcript)));
+    }
     for bad in vectors.must_fail.transcripts {
         let (chat, id) = (ChatId::parse(&bad.chat).unwrap(), MessageId::parse(&bad.id).unwrap());
         let (from, proof) = (Transcript::resume(digest(&bad.before)), digest(&bad.proof));
-        let said = Said { id: &id, kind: kind(bad.kind), text: &bad.text, proof: Some(&proof) };
+        let said =
+            Said { id: &id, kind: kind(bad.kind), text: &bad.text, proof: Some(&proof), sums_up: None };
         let (kinds, at) = adopt(&key(&bad.account_key), &chat, from, [said]);
         assert_eq!((kinds[0].byte(), *at.digest()), (bad.adopted, digest(&bad.transcript)), "{}", bad.name);
     }

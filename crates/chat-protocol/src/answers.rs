@@ -21,8 +21,9 @@ use confidant_chat_format::{ChatId, Digest, MessageId, TurnId};
 
 use crate::errors::ErrorName;
 use crate::limits::{
-    MAX_ASKS, MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF, MAX_PADDING, MAX_PIECES,
-    MAX_QUERY, MAX_RECORD, MAX_REMEMBERS, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS, MAX_TOOL_INPUT, MAX_WORDS,
+    MAX_ASKS, MAX_BESIDE, MAX_BESIDE_TEXT, MAX_CLIENT_DATA, MAX_DELTA, MAX_HISTORY, MAX_MESSAGE, MAX_OFF,
+    MAX_PADDING, MAX_PIECES, MAX_QUERY, MAX_RECORD, MAX_REMEMBERS, MAX_SHORT, MAX_SUGGESTIONS, MAX_TAGS,
+    MAX_TOOL_INPUT, MAX_WORDS,
 };
 use crate::lists::List;
 use crate::malformed::Why;
@@ -49,6 +50,14 @@ words! {
         Tool = "tool",
         /// The model, about what came before.
         Summary = "summary",
+    }
+
+    /// Who said something beside an answer.
+    pub enum BesideBy {
+        /// The model, about what came before.
+        Summary = "summary",
+        /// A tool.
+        Tool = "tool",
     }
 
     /// Why the history is asked for.
@@ -165,6 +174,27 @@ objects! {
         pub text: Text<MAX_QUERY>,
         /// The server's proof, from when it was said.
         pub proof: Option<Digest>,
+        /// How many messages of the branch it stands for, if not one: none for what a tool said beside an answer, all that it sums up for a summary.
+        pub count: Option<u32>,
+        /// Of a summary: where the transcript stood behind the words that it sums up. They are not sent.
+        pub sums_up: Option<Digest>,
+    }
+
+    /// Something that the chat has beside an answer: it is stored with the answer, sealed, and goes along when the history is asked for.
+    ///
+    /// Its id follows from the turn and from its place in the list ([FORMAT.md](FORMAT.md)). What a tool said belongs to the answer that it came with; a summary
+    /// to the last message that it sums up.
+    pub struct Beside (check check_beside) {
+        /// Who said it.
+        pub by: BesideBy,
+        /// The words. Of a tool its name, a line break, and what it said.
+        pub text: Text<MAX_BESIDE_TEXT>,
+        /// The server's proof that it was said here; kept in the sealed message.
+        pub proof: Digest,
+        /// Of a summary: how many messages of the branch it stands for, counted from the first.
+        pub count: Option<u32>,
+        /// Of a summary: where the transcript stood behind them. A device that finds another does not keep the summary.
+        pub sums_up: Option<Digest>,
     }
 
     /// Asks for the history of a turn. A device answers for a turn that it began on this socket, twice at most.
@@ -326,6 +356,8 @@ objects! {
         pub model: Option<Text<MAX_SHORT>>,
         /// What was found out before the answer.
         pub about: About,
+        /// What the chat keeps beside the answer, if there is anything.
+        pub beside: Option<List<Beside, MAX_BESIDE>>,
     }
 
     /// What was found out about a message.
@@ -436,6 +468,17 @@ fn check_ask(ask: &ChatMessageAdded) -> Result<(), (&'static str, Why)> {
         return Err(("reply", Why::Expected("another id than the message's")));
     }
     check_size("given", &ask.given)
+}
+
+fn check_beside(beside: &Beside) -> Result<(), (&'static str, Why)> {
+    let is_summary = beside.by == BesideBy::Summary;
+    if beside.count.is_some() != is_summary {
+        return Err(("count", Why::Expected("a number of a summary, and of nothing else")));
+    }
+    if beside.sums_up.is_some() != is_summary {
+        return Err(("sums_up", Why::Expected("a digest of a summary, and of nothing else")));
+    }
+    Ok(())
 }
 
 fn check_data(data: &ClientData) -> Result<(), (&'static str, Why)> {

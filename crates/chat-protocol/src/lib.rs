@@ -72,9 +72,9 @@ pub use account::{
 };
 pub use answers::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,
-    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, CancelAiTask, ChatHistory,
-    ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep, MessageQueued,
-    PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
+    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, Beside, BesideBy, CancelAiTask,
+    ChatHistory, ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep,
+    MessageQueued, PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
     RequestClientData, ResumeAiTask, SaidBy, Step,
 };
 pub use catalogue::{Catalogue, CatalogueEntry, FOCUS_MODE, RequestCatalogue};

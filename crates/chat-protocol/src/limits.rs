@@ -107,3 +107,7 @@ pub const MAX_REMEMBERS: usize = 4;
 pub const MAX_REMEMBERED: usize = 64 * 1024;
 /// See [`MAX_REMEMBERED`].
 pub const MAX_RECORDS: usize = 32;
+/// Messages beside one answer: what tools said, and a summary.
+pub const MAX_BESIDE: usize = 32;
+/// The words of one of them.
+pub const MAX_BESIDE_TEXT: usize = 16 * 1024;

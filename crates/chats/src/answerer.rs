@@ -83,6 +83,10 @@ pub struct Line {
     pub kind: TranscriptKind,
     /// The words.
     pub text: String,
+    /// How many messages of the branch are before it.
+    pub before: u32,
+    /// Where the transcript stood before it.
+    pub after: Transcript,
 }
 
 debug_without_content!(Line { kind });
@@ -98,6 +102,8 @@ pub struct Ask {
     pub text: String,
     /// What the device says of the branch: how many messages it has before this one, its digest then, and with message and reply.
     pub claim: Claim,
+    /// The transcript before this message.
+    pub before: Transcript,
     /// The transcript with this message.
     pub transcript: Transcript,
     /// The branch, where the server has another.
@@ -182,6 +188,10 @@ pub struct Answer {
     pub focus: Option<String>,
     /// Tools that were used.
     pub tools: Vec<String>,
+    /// What they said, as it is part of the transcript before the answer.
+    pub said: Vec<String>,
+    /// What the beginning of the chat was summed up as, if no answer has told that before.
+    pub summed_up: Option<SummedUp>,
     /// Settings that would have helped.
     pub wanted: Vec<String>,
     /// What is known of the chat's safety now: scores and flags, without words. It is kept longer than they are.
@@ -202,11 +212,26 @@ impl Answer {
             category: None,
             focus: None,
             tools: Vec::new(),
+            said: Vec::new(),
+            summed_up: None,
             wanted: Vec::new(),
             safety: None,
         }
     }
 }
+
+/// The beginning of a chat in few words.
+#[derive(Clone)]
+pub struct SummedUp {
+    /// The words.
+    pub text: String,
+    /// How many messages of the branch they stand for.
+    pub messages: u32,
+    /// Where the transcript stood behind those.
+    pub transcript: Transcript,
+}
+
+debug_without_content!(SummedUp { messages });
 
 /// A tool that waits.
 #[derive(Clone)]

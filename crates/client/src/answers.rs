@@ -13,14 +13,15 @@
 use confidant_chat_format::{
     ChatId, Digest, FieldName, ItemId, Letter, List, Message, MessageId, Pending, Refused, TurnId,
 };
-use confidant_chat_protocol::limits::{MAX_MESSAGE, MAX_QUERY};
+use confidant_chat_protocol::limits::{MAX_BESIDE, MAX_MESSAGE, MAX_QUERY};
 use confidant_chat_protocol::{
-    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Blob, Body as _, ClientEvent, ErrorName,
-    Failure, Finish, PendingAiResponse, PostProcessingCompleted, ResumeAiTask, ServerEvent, ServerFrame,
-    Text,
+    About, AiMessageUpdate, AiResponseCompleted, AiTypingEnded, Beside, Blob, Body as _, ClientEvent,
+    ErrorName, Failure, Finish, List as Sent, PendingAiResponse, PostProcessingCompleted, ResumeAiTask,
+    ServerEvent, ServerFrame, Text,
 };
 
 use crate::asks::claim;
+use crate::beside::BesideNote;
 use crate::device::Device;
 use crate::error::Error;
 use crate::plan::TITLE;
@@ -142,6 +143,7 @@ impl Device {
             created_at: self.now(),
             fields: about(&ended.about)?,
             shared: Vec::new(),
+            beside: notes(ended.beside.as_ref()),
         };
         match self.keep_answer(&turn.chat, &turn.reply, answer)? {
             AskerState::Waits => Ok(Some(turn.tell(TurnUpdate::Ended(ended.finish)))),
@@ -168,6 +170,7 @@ impl Device {
                     created_at: message.created_at,
                     fields: more.about.as_ref().map(about).transpose()?.unwrap_or_default(),
                     shared: Vec::new(),
+                    beside: more.beside,
                 };
                 self.keep_answer(&sent.chat, &sent.reply, answer)?;
                 if let Some(made) = &more.made {
@@ -381,6 +384,8 @@ impl Device {
 /// one per line.
 struct More {
     about: Option<About>,
+    /// What is stored beside it.
+    beside: Vec<BesideNote>,
     /// Whole, where nothing else was said.
     finish: Finish,
     made: Option<PostProcessingCompleted>,
@@ -388,10 +393,11 @@ struct More {
 
 impl More {
     fn read(lines: &str, chat: &ChatId, turn: &TurnId) -> Self {
-        let mut more = Self { about: None, finish: Finish::Whole, made: None };
+        let mut more = Self { about: None, beside: Vec::new(), finish: Finish::Whole, made: None };
         for line in lines.lines() {
             match ServerFrame::read(line.as_bytes()).map(|frame| frame.event) {
                 Ok(ServerEvent::AiTypingEnded(ended)) if (&ended.chat, &ended.turn) == (chat, turn) => {
+                    more.beside = notes(ended.beside.as_ref());
                     (more.about, more.finish) = (Some(ended.about), ended.finish);
                 }
                 Ok(ServerEvent::PostProcessingCompleted(made))
@@ -410,6 +416,10 @@ impl More {
 enum AskerState {
     Waits,
     GaveUp,
+}
+
+fn notes(sent: Option<&Sent<Beside, MAX_BESIDE>>) -> Vec<BesideNote> {
+    sent.into_iter().flat_map(|sent| sent.iter()).map(BesideNote::from).collect()
 }
 
 /// Fields of a chat that has no title: title, icon and category.

@@ -20,11 +20,11 @@ use confidant_chat_protocol::limits::{
 };
 use confidant_chat_protocol::{
     CancelAiTask, Catalogue, ChatHistory, ChatMessageAdded, ClientEvent, DecideAiTask, ErrorName, FOCUS_MODE,
-    Failure, Given, Heard, Keep, List, Piece, RequestCatalogue, RequestChatHistory, SaidBy, ServerEvent,
-    Text,
+    Failure, Given, Heard, Keep, List, Piece, RequestCatalogue, RequestChatHistory, ServerEvent, Text,
 };
 use confidant_display::debug_without_content;
 
+use crate::beside;
 use crate::chats::path;
 use crate::data_requests::{Consent, note, switch_of};
 use crate::device::Device;
@@ -566,8 +566,8 @@ impl Device {
         let turn = self.turns.find(&asked.turn);
         let turn = turn.filter(|turn| turn.may_give(&asked.chat, &asked.message, socket));
         let turn = turn.ok_or(Refused::Unasked)?;
-        let (branch, told) = (turn.branch.clone(), turn.tell(TurnUpdate::History(turn.branch.len())));
-        let heard = self.rooms.get(&asked.chat).and_then(|room| heard(room, &branch));
+        let (branch, turn) = (turn.branch.clone(), turn.clone());
+        let heard = self.rooms.get(&asked.chat).and_then(|room| beside::heard(room, &branch));
         let Some(heard) = heard else {
             // Changed on another device since: it is not the branch that was named, so nothing is given.
             self.turns.fail(&asked.turn, ErrorName::Content(Refused::Conflict));
@@ -575,6 +575,7 @@ impl Device {
             self.cancel(&asked.chat, &asked.turn).await?;
             return Ok(self.turns.told.pop_back());
         };
+        let told = turn.tell(TurnUpdate::History(heard.len()));
         // Whoever stops waiting in between goes on behind the parts that were given.
         let given = self.turns.find(&asked.turn).map_or(0, |turn| turn.given);
         for (messages, more) in parts(heard).into_iter().skip(given) {
@@ -612,22 +613,6 @@ pub(crate) fn claim(
     branch.reverse();
     let claim = Claim::new(room.ring.newest(), &branch, (message, rev(message)?), reply);
     Ok((claim, branch))
-}
-
-/// The messages of a branch, if they are as they were.
-fn heard(room: &Room, branch: &[(MessageId, u32)]) -> Option<Vec<Heard>> {
-    let one = |(id, rev): &(MessageId, u32)| {
-        let now = room.items.get(&ItemId::Message(id.clone()))?.rev;
-        let message = room.message(id).filter(|_| now == *rev)?;
-        let by = match message.role {
-            Role::User => SaidBy::User,
-            Role::Assistant => SaidBy::Assistant,
-            Role::Tool => SaidBy::Tool,
-            Role::Summary => SaidBy::Summary,
-        };
-        Some(Heard { id: id.clone(), by, text: Text::cut(&message.body), proof: message.proof })
-    };
-    branch.iter().map(one).collect()
 }
 
 /// In as many parts as fit a frame each, with whether more follow; one part at least.
@@ -687,6 +672,8 @@ const PART: usize = 4 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use confidant_chat_protocol::SaidBy;
+
     use super::*;
 
     #[test]
@@ -696,6 +683,8 @@ mod tests {
             by: SaidBy::User,
             text: Text::cut(&"\u{1}".repeat(bytes)),
             proof: None,
+            count: None,
+            sums_up: None,
         };
         assert_eq!(parts(Vec::new()), [(Vec::new(), false)], "an empty branch is one part");
         let all: Vec<Heard> = (0..12).map(|_| heard(150_000)).collect();

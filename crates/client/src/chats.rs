@@ -14,6 +14,7 @@ use confidant_chat_protocol::limits::{MAX_DRAFT, MAX_EMBED, MAX_MESSAGE, MAX_REC
 use confidant_display::debug_without_content;
 use confidant_seal::sealed_len;
 
+use crate::beside::is_beside;
 use crate::device::Device;
 use crate::error::Error;
 use crate::plan::{TITLE, text};
@@ -42,6 +43,8 @@ pub struct MessageView {
     pub rev: u32,
     /// Whether a change of it waits in the queue.
     pub is_waiting: bool,
+    /// Whether the server proved that a tool or a summary of its own said it: then it stands beside the branch.
+    pub is_beside: bool,
 }
 
 debug_without_content!(MessageView { role, rev, is_waiting });
@@ -73,6 +76,41 @@ impl ChatView {
     #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.fields.get(TITLE).map(String::as_str)
+    }
+
+    /// What tools said for an answer, in order.
+    #[must_use]
+    pub fn tools(&self, answer: &MessageId) -> Vec<&MessageView> {
+        let (mut tools, mut at) = (Vec::new(), Some(answer));
+        while let Some(id) = at {
+            let mut beside = self.beside(id, Role::Tool);
+            let tool = beside.next();
+            tools.extend(tool);
+            at = tool.map(|tool| &tool.id);
+        }
+        tools
+    }
+
+    /// The newest summary of the branch that is shown, and how many of its messages it stands for.
+    #[must_use]
+    pub fn summed_up(&self) -> Option<(usize, &MessageView)> {
+        let summaries: Vec<&MessageView> =
+            self.messages.values().filter(|one| one.role == Role::Summary && one.is_beside).collect();
+        let of = |last: &MessageView| {
+            let all = summaries.iter().filter(|one| one.parent.as_ref() == Some(&last.id));
+            all.max_by_key(|one| (one.created_at, &one.id)).copied()
+        };
+        if summaries.is_empty() {
+            return None;
+        }
+        (0..self.branch.len()).rev().find_map(|at| of(&self.branch[at]).map(|summary| (at + 1, summary)))
+    }
+
+    fn beside(&self, of: &MessageId, role: Role) -> impl Iterator<Item = &MessageView> {
+        let of = of.clone();
+        let is_it =
+            move |one: &&MessageView| one.role == role && one.is_beside && one.parent.as_ref() == Some(&of);
+        self.messages.values().filter(is_it)
     }
 }
 
@@ -228,7 +266,8 @@ impl Device {
 
     /// Shows the branch that ends in this message, on every device.
     pub fn show_branch(&mut self, chat: &ChatId, leaf: &MessageId) -> Result<(), Error> {
-        if !self.chat(chat)?.messages.contains_key(leaf) {
+        // What stands beside a branch ends none.
+        if self.chat(chat)?.messages.get(leaf).is_none_or(|message| message.is_beside) {
             return Err(Error::NoSuchMessage);
         }
         self.state.queue.show_branch(chat, leaf);
@@ -413,6 +452,7 @@ fn shown(id: &MessageId, rev: u32, message: &Message) -> MessageView {
         created_at: message.created_at,
         rev,
         is_waiting: false,
+        is_beside: is_beside(message),
     }
 }
 
@@ -439,6 +479,7 @@ fn lay_over(view: &mut ChatView, leaf: &mut Option<MessageId>, act: &Act) {
                 created_at: note.created_at,
                 rev: 0,
                 is_waiting: true,
+                is_beside: false,
             };
             view.messages.insert(id.clone(), message);
             *leaf = Some(id.clone());
@@ -484,6 +525,7 @@ fn lay_answer(view: &mut ChatView, leaf: &mut Option<MessageId>, id: &MessageId,
         created_at: answer.created_at,
         rev: 0,
         is_waiting: true,
+        is_beside: false,
     };
     view.messages.insert(id.clone(), message);
     if leaf.as_ref() == Some(&answer.parent) {

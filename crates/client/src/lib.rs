@@ -70,6 +70,7 @@
 mod account;
 mod answers;
 mod asks;
+mod beside;
 mod chats;
 mod credential;
 mod data_requests;

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use confidant_chat_format::{FieldName, ItemId, Message, MessageId, Pending as Awaited, Role, Text};
 use zeroize::Zeroizing;
 
+use crate::beside;
 use crate::queue::{Act, Answer, Base, LossReason, Pending, To, words};
 use crate::room::Room;
 use crate::state::Piece;
@@ -236,6 +237,9 @@ pub(crate) fn change(ops: &[Pending], room: Option<&Room>) -> Change {
                     let message = Message { body: body.clone(), ..message.clone() };
                     change.puts.push((ItemId::Message(id.clone()), message.to_json()));
                 }
+                if let Some(room) = room {
+                    changes_beside(&mut change, room, id);
+                }
             }
             Act::Delete { id, .. } => {
                 if let Some(room) = room {
@@ -287,6 +291,8 @@ fn reply(change: &mut Change, room: &Room, id: &MessageId, answer: &Answer) {
         shared: answer.shared.clone(),
     };
     change.puts.push((ItemId::Message(id.clone()), message.to_json()));
+    let beside = beside::messages(room, &awaited.parent, id, answer).into_iter();
+    change.puts.extend(beside.map(|(id, message)| (ItemId::Message(id), message.to_json())));
     change.settles.push(id.clone());
     if change.leaf.as_ref() == Some(&awaited.parent) {
         change.leaf = Some(id.clone());
@@ -298,10 +304,24 @@ fn reply(change: &mut Change, room: &Room, id: &MessageId, answer: &Answer) {
     }
 }
 
-/// Removes a message and what only it shows; its answers move up, and those that are waited for are not any more.
+/// A message that changes: no summary tells of it any more, and the answer that a tool said it for is another branch to the server.
+fn changes_beside(change: &mut Change, room: &Room, id: &MessageId) {
+    let summaries = beside::summaries_of(room, id).into_iter();
+    change.removes.extend(summaries.filter(|one| *one != id).map(|one| ItemId::Message(one.clone())));
+    if let Some(owner) = beside::owner(room, id)
+        && let Some(answer) = room.message(owner)
+    {
+        change.puts.push((ItemId::Message(owner.clone()), answer.to_json()));
+    }
+}
+
+/// Removes a message, what only it shows and what stands beside it; its answers move up, and those that are waited for are not any more.
 pub(crate) fn remove(change: &mut Change, room: &Room, id: &MessageId) {
     let Some(gone) = room.message(id) else { return };
     change.removes.push(ItemId::Message(id.clone()));
+    changes_beside(change, room, id);
+    let tools = if gone.role == Role::Assistant { beside::tools_of(room, id) } else { Vec::new() };
+    change.removes.extend(tools.into_iter().map(|tool| ItemId::Message(tool.clone())));
     let unwanted = room.head.pending.iter().filter(|awaited| awaited.parent == *id);
     change.settles.extend(unwanted.map(|awaited| awaited.reply.clone()));
     let others = || room.messages().filter(|(other, ..)| *other != id);
@@ -312,13 +332,27 @@ pub(crate) fn remove(change: &mut Change, room: &Room, id: &MessageId) {
             change.removes.push(item);
         }
     }
-    for (child, _, message) in others().filter(|(_, _, message)| message.parent.as_ref() == Some(id)) {
-        let message = Message { parent: gone.parent.clone(), ..message.clone() };
-        change.puts.push((ItemId::Message(child.clone()), message.to_json()));
+    let removes: BTreeSet<ItemId> = change.removes.iter().cloned().collect();
+    let goes = |id: &MessageId| removes.contains(&ItemId::Message(id.clone()));
+    let stays = |from: Option<&MessageId>| {
+        let mut at = from;
+        while let Some(id) = at.filter(|id| goes(id)) {
+            at = room.message(id).and_then(|message| message.parent.as_ref());
+        }
+        at.cloned()
+    };
+    let children =
+        others().filter(|(other, _, message)| !goes(other) && message.parent.as_ref().is_some_and(goes));
+    for (child, _, message) in children {
+        let message = Message { parent: stays(message.parent.as_ref()), ..message.clone() };
+        let item = ItemId::Message(child.clone());
+        change.puts.retain(|(put, _)| *put != item);
+        change.puts.push((item, message.to_json()));
     }
-    if change.leaf.as_ref() == Some(id) {
+    if change.leaf.as_ref().is_some_and(goes) {
+        let others = || others().filter(|(id, _, message)| !goes(id) && !beside::is_beside(message));
         let newest = || others().max_by_key(|(id, _, message)| (message.created_at, *id)).map(|(id, ..)| id);
-        change.leaf = gone.parent.clone().or_else(|| newest().cloned());
+        change.leaf = stays(change.leaf.as_ref()).or_else(|| newest().cloned());
     }
 }
 

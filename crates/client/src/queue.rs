@@ -15,6 +15,8 @@ use confidant_chat_format::{ChatId, Digest, EmbedId, FieldName, Mark, MessageId,
 use confidant_display::debug_without_content;
 use serde::{Deserialize, Serialize};
 
+use crate::beside::BesideNote;
+
 /// What a change was made against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Base {
@@ -101,6 +103,9 @@ pub(crate) struct Answer {
     /// What left the device while it was made, by consent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) shared: Vec<Shared>,
+    /// What is stored beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) beside: Vec<BesideNote>,
 }
 
 debug_without_content!(Answer);

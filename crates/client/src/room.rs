@@ -282,6 +282,17 @@ impl Room {
         }
     }
 
+    /// The revision of a message.
+    pub(crate) fn rev(&self, id: &MessageId) -> Option<u32> {
+        self.items.get(&ItemId::Message(id.clone())).map(|slot| slot.rev)
+    }
+
+    /// Whether a message is not there, and was not there before.
+    pub(crate) fn is_new(&self, id: &MessageId) -> bool {
+        let item = ItemId::Message(id.clone());
+        !self.items.contains_key(&item) && !self.gone.contains(&item)
+    }
+
     pub(crate) fn field(&self, name: &FieldName) -> Option<&str> {
         match self.items.get(&ItemId::Field(name.clone()))?.item.as_ref()? {
             Item::Text(text) => Some(&text.body),

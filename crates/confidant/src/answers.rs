@@ -18,7 +18,7 @@ use confidant_chat_format::{AccountId, ChatId, Digest, Transcript, TranscriptKin
 use confidant_chat_protocol::{ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent, Remembered};
 use confidant_chats::answerer::{
     Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Branch, Have, Kept, Left, Made, Offer,
-    Offers, Place, Wants,
+    Offers, Place, SummedUp, Wants,
 };
 use confidant_display::{Hinted as _, debug_without_content};
 use confidant_engine::approval::{ApprovalRequest, Decider, Decision};
@@ -29,8 +29,8 @@ use confidant_engine::head::{self, HeadState};
 use confidant_engine::prepare::SafetyAction;
 use confidant_engine::tools::Tool;
 use confidant_engine::turn::{
-    CarryOut, DataRequest, Ending, Enrichment, Final, History, MadeOfIt, MayAsk, Offered, Outbound, PastChat,
-    Piece, Recorded, SaidBy, Standing, SwitchedOff, Turn, Wanted,
+    Beside, CarryOut, DataRequest, Ending, Enrichment, Final, History, MadeOfIt, MayAsk, Offered, Outbound,
+    PastChat, Piece, Recorded, SaidBy, Standing, SwitchedOff, Told, Turn, Wanted,
 };
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
 use confidant_redact::visible_line;
@@ -121,7 +121,10 @@ impl EngineAnswerer {
             let mut turn = begin(&session, concepts);
             while let Some(event) = next(&mut turn, &mut words, &sender).await {
                 if let (Outbound::Final(answer), Some((digest, transcript))) = (&event, asked) {
-                    let transcript = transcript.then(TranscriptKind::Assistant, &answer.content);
+                    let tools = answer.metadata.beside.as_ref().map(|beside| beside.tools.as_slice());
+                    let tools = tools.unwrap_or_default().iter();
+                    let said = tools.fold(transcript, |at, text| at.then(TranscriptKind::Tool, text));
+                    let transcript = said.then(TranscriptKind::Assistant, &answer.content);
                     shared.lock().stand(whose(&place), digest, transcript);
                 }
                 if let Some(said) = said(event) {
@@ -149,9 +152,10 @@ impl Answerer for EngineAnswerer {
         let transcript = match remembered {
             Some((_, transcript)) => transcript,
             None => match session.told().await.map_err(refused)? {
-                Some(told) => {
-                    let transcript =
-                        told.iter().fold(Transcript::start(), |at, (by, text)| at.then(kind(*by), text));
+                Some(Told { after, lines }) => {
+                    let after = after.map(|after| Transcript::resume(Digest::from_bytes(*after.as_bytes())));
+                    let after = after.unwrap_or_else(Transcript::start);
+                    let transcript = lines.iter().fold(after, |at, (by, text)| at.then(kind(*by), text));
                     self.shared.lock().stand(whose(place), digest, transcript);
                     transcript
                 }
@@ -501,11 +505,13 @@ fn request(ask: Ask, concepts: bool) -> TurnRequest {
         after: digest(ask.claim.after),
     };
     let history = ask.history.map(|branch| History { said: lines(branch), head: claim.head() }.newest());
+    let transcript = digest(*ask.before.digest());
     let (profile, settings) = profile(ask.settings);
     TurnRequest {
         request_id: Some(ask.turn.as_str().to_owned()),
         query: ask.text,
         claim: Some(claim),
+        transcript: Some(transcript),
         history,
         titled: ask.titled,
         focus: ask.focus,
@@ -528,6 +534,10 @@ fn lines(branch: Branch) -> Vec<confidant_engine::turn::Said> {
         at,
         kind: by(line.kind),
         text: line.text,
+        stand: Some(head::Stand {
+            count: line.before.into(),
+            transcript: head::Digest::from_bytes(*line.after.digest().as_bytes()),
+        }),
     };
     branch.lines.into_iter().map(line).collect()
 }
@@ -637,6 +647,7 @@ fn answered(answer: Final) -> Answer {
         Finish::Whole
     };
     let prepared = metadata.preparation.map(|prepared| *prepared);
+    let Beside { tools: said, summed_up } = metadata.beside.map(|beside| *beside).unwrap_or_default();
     let (title, icons, category) = match prepared {
         Some(prepared) => (prepared.title, prepared.icon_names, Some(prepared.category)),
         None => (None, Vec::new(), None),
@@ -650,8 +661,19 @@ fn answered(answer: Final) -> Answer {
         category,
         focus: metadata.focus,
         tools: metadata.tools,
+        said,
+        summed_up: summed_up.map(sums),
         wanted: metadata.requested_settings,
         safety,
+    }
+}
+
+fn sums(summed_up: confidant_engine::turn::SummedUp) -> SummedUp {
+    let through = summed_up.through;
+    SummedUp {
+        text: summed_up.text,
+        messages: u32::try_from(through.count).unwrap_or(u32::MAX),
+        transcript: Transcript::resume(Digest::from_bytes(*through.transcript.as_bytes())),
     }
 }
 

@@ -119,6 +119,9 @@ pub(crate) struct Summary {
     pub(crate) through: u64,
     pub(crate) at: Millis,
     pub(crate) text: String,
+    /// The turn with whose answer the client of a chat was told of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) told_with: Option<String>,
 }
 
 debug_without_content!(About, Note, Made, Summary);

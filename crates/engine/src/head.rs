@@ -88,6 +88,15 @@ impl Claim {
     }
 }
 
+/// Where a client's branch stood before a message, in its words for it: kept here, and not looked into.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stand {
+    /// How many messages were before it.
+    pub count: u64,
+    /// What its transcript was then.
+    pub transcript: Digest,
+}
+
 /// What a log says of where its conversation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadState {
@@ -128,6 +137,7 @@ impl Lacks {
 debug_without_content!(Digest(***));
 debug_without_content!(Head { count });
 debug_without_content!(Claim { count });
+debug_without_content!(Stand { count });
 
 #[cfg(test)]
 mod tests {

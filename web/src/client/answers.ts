@@ -34,6 +34,7 @@ import {
   readBody,
 } from "../protocol/index";
 import { beginTurns, claimOf, giveHistory, listener, noteHeard, takeUp } from "./asks";
+import { notesOf } from "./beside";
 import { there } from "./chats";
 import { connect, type Device, requestOne, save } from "./device";
 import { ClientError, deniedName, isDenied, isRefused } from "./error";
@@ -132,6 +133,7 @@ async function takeEnd(device: Device, ended: AiTypingEnded): Promise<Told | nul
     proof: isCut ? null : (ended.proof ?? null),
     createdAt: device.now(),
     fields: fieldsOf(ended.about),
+    beside: await notesOf(device.rooms.get(turn.chat) ?? device.temporary.get(turn.chat), turn.turn, turn.message, turn.reply, ended.beside),
   };
   const isWaited = await keepAnswer(device, turn.chat, turn.reply, answer);
   if (isWaited) await keepEnding(device, turn.chat, turn.reply, ended.finish);
@@ -197,6 +199,7 @@ async function takeLetter(device: Device, sent: PendingAiResponse): Promise<Told
     proof: isCut ? null : message.proof,
     createdAt: message.createdAt,
     fields: more.about === null ? [] : fieldsOf(more.about),
+    beside: await notesOf(device.rooms.get(sent.chat), sent.turn, message.parent, sent.reply, more.beside),
   };
   if (await keepAnswer(device, sent.chat, sent.reply, answer)) await keepEnding(device, sent.chat, sent.reply, more.finish);
   if (more.made !== null) await putMade(device, more.made);
@@ -360,17 +363,19 @@ function refuse(turn: Turn): Refused {
 /** What was found out and made around an answer, as the second part of a letter has it: the frames that a device would have heard. */
 interface More {
   about: About | null;
+  /** What is stored beside it. */
+  beside: AiTypingEnded["beside"];
   finish: AiTypingEnded["finish"];
   made: PostProcessingCompleted | null;
 }
 
 /** One frame per line; what is not of this turn, or cannot be read, is left out. */
 function moreOf(lines: string, chat: ChatId, turn: TurnId): More {
-  const more: More = { about: null, finish: "whole", made: null };
+  const more: More = { about: null, beside: undefined, finish: "whole", made: null };
   for (const line of lines.split("\n")) {
     const event = eventOf(line);
     if (event === null || !("turn" in event) || event.turn !== turn || event.chat !== chat) continue;
-    if (event.type === "ai_typing_ended") [more.about, more.finish] = [event.about, event.finish];
+    if (event.type === "ai_typing_ended") [more.about, more.beside, more.finish] = [event.about, event.beside, event.finish];
     if (event.type === "post_processing_completed") more.made = event;
   }
   return more;

@@ -25,10 +25,10 @@ import {
   MAX_QUERY,
   MAX_SHORT,
   type RequestChatHistory,
-  cutText,
   utf8Length,
 } from "../protocol/index";
 import { askRest } from "./answers";
+import { heardOf } from "./beside";
 import { chat as chatView, path, putNote, setData, there } from "./chats";
 import { type Device, requestOne, save, tell } from "./device";
 import { ClientError, deniedName, isDenied, isNotFound, isRefused } from "./error";
@@ -430,7 +430,7 @@ export async function giveHistory(device: Device, asked: RequestChatHistory): Pr
   const turn = device.turns.find(asked.turn);
   if (turn === undefined || !turn.mayGive(chat, asked.message, device.socketNumber)) throw new Refused("unasked");
   const room = device.rooms.get(chat) ?? device.temporary.get(chat);
-  const messages = room === undefined ? null : heardOf(room, turn.branch);
+  const messages = room === undefined ? null : await heardOf(room, turn.branch);
   if (messages === null) {
     // Changed on another device since: it is not the branch that was named, so nothing is given.
     device.turns.fail(turn.turn, "conflict");
@@ -461,17 +461,6 @@ export async function claimOf(room: Room, message: MessageId, reply: MessageId):
   for (let at = found(message).parent; at !== null; at = found(at).parent) branch.push(item(at));
   branch.reverse();
   return [await Claim.make(room.ring.newest, branch, item(message), reply), branch];
-}
-
-/** The messages of a branch, if they are as they were; else null. */
-function heardOf(room: Room, branch: readonly BranchItem[]): Heard[] | null {
-  const all: Heard[] = [];
-  for (const [id, rev] of branch) {
-    const message = roomMessage(room, id);
-    if (message === undefined || revOf(room.items.get(id)) !== rev) return null;
-    all.push({ id, by: message.role, text: cutText(message.body, MAX_QUERY), proof: message.proof ?? undefined });
-  }
-  return all;
 }
 
 /** In as many parts as fit a frame each, with whether more follow; one part at least. */

@@ -8,6 +8,7 @@
 import { ChatId, EmbedId, FieldName, ItemId, MessageId, wellFormed } from "../format/index";
 import type { Message, Role, Shared } from "../format/index";
 import { MAX_DRAFT, MAX_EMBED, MAX_MESSAGE, MAX_RECORD } from "../protocol/limits";
+import { isBeside } from "./beside";
 import { save, type Device } from "./device";
 import { endingFields } from "./endings";
 import { ClientError } from "./error";
@@ -35,6 +36,8 @@ export interface MessageView {
   rev: number;
   /** Whether a change of it waits in the queue. */
   isWaiting: boolean;
+  /** Whether the server proved that a tool or a summary of its own said it: then it stands beside the branch. */
+  isBeside: boolean;
 }
 
 /** A chat as a person sees it. */
@@ -329,7 +332,7 @@ export function verified(room: Room): ChatView {
 
 function shown(id: MessageId, rev: number, message: Message): MessageView {
   const { role, parent, body, refs, model, createdAt, shared } = message;
-  return { id, role, parent, body, refs, model: model ?? null, createdAt, shared, rev, isWaiting: false };
+  return { id, role, parent, body, refs, model: model ?? null, createdAt, shared, rev, isWaiting: false, isBeside: isBeside(message) };
 }
 
 /** Lays what waits over a view; gives the leaf of the branch that is shown then. */
@@ -339,7 +342,7 @@ function layOver(view: ChatView, leaf: MessageId | null, act: Act): MessageId | 
     case "append": {
       if (messages.has(act.id)) return leaf;
       const { ask: _, ...note } = act.note;
-      messages.set(act.id, { id: act.id, ...note, parent: parentOf(messages, leaf, act.to), rev: 0, isWaiting: true });
+      messages.set(act.id, { id: act.id, ...note, parent: parentOf(messages, leaf, act.to), rev: 0, isWaiting: true, isBeside: false });
       return act.id;
     }
     case "edit": {
@@ -387,7 +390,7 @@ function parentOf(messages: Map<MessageId, MessageView>, leaf: MessageId | null,
 function layAnswer(view: ChatView, leaf: MessageId | null, id: MessageId, answer: Answer): MessageId | null {
   const { parent, body, model, createdAt } = answer;
   if (view.messages.has(id) || !view.messages.has(parent)) return leaf;
-  view.messages.set(id, { id, role: "assistant", parent, body, refs: [], model, createdAt, shared: [], rev: 0, isWaiting: true });
+  view.messages.set(id, { id, role: "assistant", parent, body, refs: [], model, createdAt, shared: [], rev: 0, isWaiting: true, isBeside: false });
   if (!view.fields.has(TITLE)) for (const [name, body] of answer.fields) view.fields.set(name, body);
   return leaf === parent ? id : leaf;
 }

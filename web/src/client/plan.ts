@@ -9,6 +9,7 @@
 
 import { FieldName, ItemId, Message, utf8 } from "../format/index";
 import type { Bytes, MessageId, Pending as Awaited } from "../format/index";
+import { besideMessage, isBeside, ownerOf, summariesOf, toolsOf } from "./beside";
 import { endingFieldsOf } from "./endings";
 import type { Act, Answer, Base, Pending, To, Why } from "./queue";
 import { roomField, roomMessage, roomMessages, textJson, type Room } from "./room";
@@ -220,6 +221,7 @@ function apply(change: Change, room: Room | undefined, act: Act): void {
     case "edit": {
       const message = room === undefined ? undefined : roomMessage(room, act.id);
       if (message !== undefined) change.puts.push([act.id, Message.toJson({ ...message, body: act.body })]);
+      if (room !== undefined) changesBeside(change, room, act.id);
       break;
     }
     case "delete":
@@ -269,16 +271,32 @@ function reply(change: Change, room: Room, id: MessageId, answer: Answer): void 
     shared: answer.shared ?? [],
   };
   change.puts.push([id, Message.toJson(message)]);
+  for (const note of answer.beside ?? []) {
+    const isParent = note.parent === id || room.items.has(note.parent) || change.puts.some(([item]) => item === note.parent);
+    // What was there before and went does not come back.
+    if (!isParent || room.items.has(note.id) || room.gone.has(note.id)) continue;
+    change.puts.push([note.id, Message.toJson(besideMessage(note, answer))]);
+  }
   change.settles.push(id);
   if (change.leaf === waits.parent) change.leaf = id;
   if (!room.items.has(ItemId.field(FieldName.parse(TITLE)))) putFields(change, answer.fields);
 }
 
-/** Removes a message and what only it shows; its answers move up, and those that are waited for are not any more. */
+/** A message that changes: no summary tells of it any more, and the answer that a tool said it for is another branch to the server. */
+function changesBeside(change: Change, room: Room, id: MessageId): void {
+  change.removes.push(...summariesOf(room, id).filter((one) => one !== id));
+  const owner = ownerOf(room, id);
+  const answer = owner === null ? undefined : roomMessage(room, owner);
+  if (owner !== null && answer !== undefined) change.puts.push([owner, Message.toJson(answer)]);
+}
+
+/** Removes a message, what only it shows and what stands beside it; its answers move up, and those that are waited for are not any more. */
 export function remove(change: Change, room: Room, id: MessageId): void {
   const gone = roomMessage(room, id);
   if (gone === undefined) return;
   change.removes.push(id);
+  changesBeside(change, room, id);
+  if (gone.role === "assistant") change.removes.push(...toolsOf(room, id));
   const unwanted = room.head.pending.filter((one) => one.parent === id);
   change.settles.push(...unwanted.map((one) => one.reply));
   const others = roomMessages(room).filter(([other]) => other !== id);
@@ -286,10 +304,19 @@ export function remove(change: Change, room: Room, id: MessageId): void {
     const isShown = others.some(([, , message]) => message.refs.includes(embed));
     if (!isShown && room.items.has(embed) && !change.removes.includes(embed)) change.removes.push(embed);
   }
+  const removed = new Set<ItemId>(change.removes);
+  const stays = (from: MessageId | null) => {
+    let at = from;
+    while (at !== null && removed.has(at)) at = roomMessage(room, at)?.parent ?? null;
+    return at;
+  };
   for (const [child, , message] of others) {
-    if (message.parent === id) change.puts.push([child, Message.toJson({ ...message, parent: gone.parent })]);
+    if (message.parent === null || removed.has(child) || !removed.has(message.parent)) continue;
+    change.puts = change.puts.filter(([item]) => item !== child);
+    change.puts.push([child, Message.toJson({ ...message, parent: stays(message.parent) })]);
   }
-  if (change.leaf === id) change.leaf = gone.parent ?? newest(others);
+  const left = others.filter(([other, , message]) => !removed.has(other) && !isBeside(message));
+  if (change.leaf !== null && removed.has(change.leaf)) change.leaf = stays(change.leaf) ?? newest(left);
 }
 
 /** The message that was written last. */

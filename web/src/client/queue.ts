@@ -15,6 +15,7 @@
 // Everything in a queue is plain JSON data.
 
 import type { ChatId, Digest, EmbedId, FieldName, Mark, MessageId, Role, Shared, TurnId } from "../format/index";
+import type { BesideNote } from "./beside";
 import type { Finish } from "../protocol/index";
 
 /** What a change was made against. */
@@ -80,6 +81,8 @@ export interface Answer {
   fields: [FieldName, string][];
   /** What left the device while it was made, by consent. Files of before have none. */
   shared?: Shared[];
+  /** What is stored beside it. Files of before have none. */
+  beside?: BesideNote[];
 }
 
 /** What is done. */

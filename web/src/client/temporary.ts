@@ -9,6 +9,7 @@
 import { ChatId, Digest, Key, type Message, MessageId, Ring, RingOf, TurnId, wellFormed } from "../format/index";
 import { type ChatMessageAdded, MAX_QUERY, utf8Length } from "../protocol/index";
 import { type AskOptions, checkOptions, claimOf, listener, noted, sentWith, withoutOff } from "./asks";
+import { besideMessage } from "./beside";
 import { verified } from "./chats";
 import type { ChatView } from "./chats";
 import { type Device, connect, requestOne } from "./device";
@@ -153,7 +154,8 @@ export async function keepTemporary(device: Device, chat: ChatId, reply: Message
     const proof = Digest.parse(answer.proof);
     const settled = withHead(room, { pending: room.head.pending.filter((one) => one.reply !== reply) });
     const said: Message = { role: "assistant", parent, createdAt, body, model, refs: [], proof, shared: [] };
-    device.temporary.set(chat, withMessage(settled, reply, said));
+    const beside = (answer.beside ?? []).reduce((room, note) => withMessage(room, note.id, besideMessage(note, answer)), settled);
+    device.temporary.set(chat, withMessage(beside, reply, said));
   }
   // Whether it heard that is the server's own affair: it keeps the words of such a turn in memory only.
   await requestOne(device, { type: "ai_response_completed", chat, turn: answer.turn }).catch(() => {});

@@ -148,7 +148,7 @@ export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPag
     chat: chatLine(device, notes, id, opsByChat(device).get(id) ?? []),
     messages: [
       ...(room !== undefined && view.isThin ? outlinedBranch(room).map(missingLine) : []),
-      ...view.branch.map((message) => messageLine(message, siblings.get(message.parent) ?? [message], lost, notes, endings)),
+      ...withBeside(view).map((message) => messageLine(message, (message.isBeside ? undefined : siblings.get(message.parent)) ?? [message], lost, notes, endings)),
     ],
     turns: turnLines(device, notes, id),
     draft: view.draft,
@@ -194,6 +194,20 @@ function missingLine({ id, outline, rev }: ReturnType<typeof outlinedBranch>[num
   return { id, role, parent, body: "", model, createdAt, rev, missing, ...about };
 }
 
+/** The branch with what stands beside it: what tools said before the answer, and the newest summary behind what it sums up. */
+function withBeside(view: ChatView): MessageView[] {
+  const beside = [...view.messages.values()].filter((one) => one.isBeside && !view.branch.some(({ id }) => id === one.id));
+  if (beside.length === 0) return view.branch;
+  const of = (parent: MessageId, role: "tool" | "summary") => beside.filter((one) => one.parent === parent && one.role === role);
+  const last = view.branch.findLast(({ id }) => of(id, "summary").length > 0);
+  return view.branch.flatMap((message) => {
+    const tools: MessageView[] = [];
+    for (let tool = of(message.id, "tool")[0]; tool !== undefined; tool = of(tool.id, "tool")[0]) tools.push(tool);
+    const summary = message === last ? of(message.id, "summary").sort((one, two) => one.createdAt - two.createdAt).slice(-1) : [];
+    return [...tools, message, ...summary];
+  });
+}
+
 /** Messages by what they answer, in order of time. */
 function bySiblings(view: ChatView): Map<MessageId | null, MessageView[]> {
   const found = new Map<MessageId | null, MessageView[]>();
@@ -201,6 +215,8 @@ function bySiblings(view: ChatView): Map<MessageId | null, MessageView[]> {
   const shown = new Map(view.branch.map((message) => [message.id, message]));
   for (const [id, message] of view.messages) {
     const one = shown.get(id) ?? message;
+    // Nobody answers with it, so it is no other answer.
+    if (one.isBeside && !shown.has(id)) continue;
     const before = found.get(one.parent);
     if (before === undefined) found.set(one.parent, [one]);
     else before.push(one);
@@ -211,8 +227,11 @@ function bySiblings(view: ChatView): Map<MessageId | null, MessageView[]> {
 
 /** The last message of the branch through this one: of several answers, always the newest. */
 export function leafUnder(device: Device, chat: ChatId, message: MessageId): MessageId {
-  const siblings = bySiblings(viewOf(device, chat));
+  const view = viewOf(device, chat);
+  const siblings = bySiblings(view);
   let leaf = message;
+  // What stands beside a branch is shown with what it belongs to.
+  for (let one = view.messages.get(leaf); one?.isBeside === true && one.parent !== null; one = view.messages.get(leaf)) leaf = one.parent;
   // A chat that was verified has no circles.
   for (let below = siblings.get(leaf)?.at(-1); below !== undefined; below = siblings.get(leaf)?.at(-1)) leaf = below.id;
   return leaf;

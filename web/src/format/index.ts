@@ -49,5 +49,5 @@ export { AccountKey, Entry, Held, Ring, RingOf, SeenWrap, Wrap } from "./ring";
 export { restage, ringsDigest } from "./rotation";
 export { Snapshot, SnapshotKey, SnapshotLink, SnapshotList } from "./snapshot";
 export type { SealedSnapshot, SnapshotMessage } from "./snapshot";
-export { adopt, Kind, Transcript } from "./transcript";
+export { adopt, besideId, Kind, Transcript } from "./transcript";
 export type { Said } from "./transcript";

@@ -7,8 +7,8 @@
 // back, and only tests make them here. Easy to get wrong: dropping what fails. A message whose proof fails still enters the
 // prompt, as a quotation: kind 5.
 
-import { concat, Digest, hash, lp, same, sha256, utf8 } from "./bytes";
-import type { ChatId, MessageId } from "./ids";
+import { concat, Digest, hash, lp, same, sha256, u32, utf8 } from "./bytes";
+import { type ChatId, MessageId, type TurnId } from "./ids";
 import type { Key } from "./key";
 
 /** Who speaks, by its byte: 1 the person, 2 the model, 3 a tool, 4 a summary by the model, 5 words without proof. */
@@ -42,16 +42,25 @@ export class Transcript {
   }
 }
 
+/** The id of what a turn leaves beside its answer: what tools said, then a summary, counted from 0. The same on every device. */
+export async function besideId(turn: TurnId, n: number): Promise<MessageId> {
+  const digest = await hash(utf8("seal/v1/beside"), lp(turn), u32(n));
+  return MessageId.fromBits(Digest.toBytes(digest).subarray(0, 16));
+}
+
 /** A message that a client sent from its history: who speaks, says the client, and the server's proof, if it gave one. */
 export interface Said {
   readonly id: MessageId;
   readonly kind: Kind;
   readonly text: string;
   readonly proof: Digest | null;
+  /** Of a summary: where the transcript stood behind the words that it is about. */
+  readonly sumsUp?: Transcript;
 }
 
 /** Takes over a branch from its first message, or from a place that the server has: gives the kind that each message has in
- *  the prompt, and where the branch then stands. */
+ *  the prompt, and where the branch then stands. A summary that says what it sums up stands beside the branch: the next message continues
+ *  that place. As the first it takes the place of those words; anywhere else it has to stand right behind them. */
 export async function adopt(
   accountKey: Key,
   chat: ChatId,
@@ -61,12 +70,15 @@ export async function adopt(
   const kinds: Kind[] = [];
   let at = from;
   for (const said of branch) {
-    const next = await at.after(said.kind, said.text);
+    const before = said.kind === Kind.SUMMARY ? (said.sumsUp ?? at) : at;
+    const isInPlace = before.digest === at.digest || kinds.length === 0;
+    const next = await before.after(said.kind, said.text);
     const proof = said.proof === null ? null : Digest.toBytes(said.proof);
     const right = Digest.toBytes(await next.prove(accountKey, chat, said.id, said.kind));
-    const proved = said.kind < Kind.QUOTED && proof !== null && same(proof, right);
+    const proved = isInPlace && said.kind < Kind.QUOTED && proof !== null && same(proof, right);
     const kind = said.kind === Kind.USER || proved ? said.kind : Kind.QUOTED;
-    at = kind === said.kind ? next : await at.after(kind, said.text);
+    const isBeside = kind === Kind.SUMMARY && said.sumsUp !== undefined;
+    at = isBeside ? before : kind === said.kind ? next : await at.after(kind, said.text);
     kinds.push(kind);
   }
   return { kinds, at };

@@ -15,6 +15,8 @@
 import { ErrorName } from "./errors";
 import {
   MAX_ASKS,
+  MAX_BESIDE,
+  MAX_BESIDE_TEXT,
   MAX_CLIENT_DATA,
   MAX_DELTA,
   MAX_HISTORY,
@@ -56,6 +58,15 @@ export const SaidBy = words("SaidBy", [
   "summary",
 ]);
 export type SaidBy = Value<typeof SaidBy>;
+
+/** Who said something beside an answer. */
+export const BesideBy = words("BesideBy", [
+  /** The model, about what came before. */
+  "summary",
+  /** A tool. */
+  "tool",
+]);
+export type BesideBy = Value<typeof BesideBy>;
 
 /** Why the history is asked for. */
 export const HistoryReason = words("HistoryReason", [
@@ -186,8 +197,36 @@ export const Heard = object("Heard", () => ({
   text: text(MAX_QUERY),
   /** The server's proof, from when it was said. */
   proof: optional(digest),
+  /** How many messages of the branch it stands for, if not one: none for what a tool said beside an answer, all that it sums up for a summary. */
+  count: optional(u32),
+  /** Of a summary: where the transcript stood behind the words that it sums up. They are not sent. */
+  sumsUp: optional(digest),
 }));
 export type Heard = Value<typeof Heard>;
+
+/**
+ * Something that the chat has beside an answer: it is stored with the answer, sealed, and goes along when the history is asked for.
+ *
+ * Its id follows from the turn and from its place in the list ([FORMAT.md](FORMAT.md)). What a tool said belongs to the answer that it came with; a summary
+ * to the last message that it sums up.
+ */
+export const Beside = object("Beside", () => ({
+  /** Who said it. */
+  by: BesideBy,
+  /** The words. Of a tool its name, a line break, and what it said. */
+  text: text(MAX_BESIDE_TEXT),
+  /** The server's proof that it was said here; kept in the sealed message. */
+  proof: digest,
+  /** Of a summary: how many messages of the branch it stands for, counted from the first. */
+  count: optional(u32),
+  /** Of a summary: where the transcript stood behind them. A device that finds another does not keep the summary. */
+  sumsUp: optional(digest),
+}), { check: (beside, at) => {
+  const isSummary = beside.by === "summary";
+  if ((beside.count !== undefined) !== isSummary) at.field("count").fail("expected a number of a summary, and of nothing else");
+  if ((beside.sumsUp !== undefined) !== isSummary) at.field("sums_up").fail("expected a digest of a summary, and of nothing else");
+} });
+export type Beside = Value<typeof Beside>;
 
 /** Asks for the history of a turn. A device answers for a turn that it began on this socket, twice at most. */
 export const RequestChatHistory = object("RequestChatHistory", () => ({
@@ -374,6 +413,8 @@ export const AiTypingEnded = object("AiTypingEnded", () => ({
   model: optional(text(MAX_SHORT)),
   /** What was found out before the answer. */
   about: About,
+  /** What the chat keeps beside the answer, if there is anything. */
+  beside: optional(list(() => Beside, MAX_BESIDE)),
 }), { link: "ai_typing_ended" });
 export type AiTypingEnded = Value<typeof AiTypingEnded>;
 

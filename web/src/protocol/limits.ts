@@ -146,6 +146,11 @@ export const MAX_REMEMBERS = 4;
 /** One thing that is kept so, in bytes of JSON; and how many of them come in one frame. */
 export const MAX_REMEMBERED = 64 * 1024;
 export const MAX_RECORDS = 32;
+
+/** Messages beside one answer: what tools said, and a summary. */
+export const MAX_BESIDE = 32;
+/** The words of one of them. */
+export const MAX_BESIDE_TEXT = 16 * 1024;
 /** What a server remembers of a chat's safety, in bytes. */
 export const MAX_SAFETY = 4 * 1024;
 

@@ -1,12 +1,12 @@
 // Every section of vectors/chats-v1.json, through the functions that the page uses.
 
 import {
-  AccountId, AccountKey, adopt, BoxKey, chain, ChatId, CredentialId, Digest, Entry, Floor, fromUtf8, Head, hex, history, ItemId, Key,
+  AccountId, AccountKey, adopt, besideId, BoxKey, chain, ChatId, CredentialId, Digest, Entry, Floor, fromUtf8, Head, hex, history, ItemId, Key, Kind,
   Letter, live, Login, Manifest, Message, MessageId, openRecord, Origin, Pairing, PairingSecret, passwordSalt, Place, prfInput, PURPOSES,
   RecoveryCode, Ring, RingOf, ringsDigest, Root, serverSalt, Shelf, Snapshot, SnapshotId, SnapshotKey, SnapshotLink, SnapshotList, Statement,
   Text, Transcript, TurnId, utf8,
 } from "../../src/format/index";
-import type { Bytes, Kind, Purpose, SealedSnapshot, Signer, Wrap } from "../../src/format/index";
+import type { Bytes, Purpose, SealedSnapshot, Signer, Wrap } from "../../src/format/index";
 import {
   AES_256_GCM, letterKeyInsecureForTesting, newDeviceInsecureForTesting, pairingKeyInsecureForTesting, sealWithSalt,
 } from "../../src/format/vectors";
@@ -341,6 +341,17 @@ export const CHATS: Sections = {
     equal(await history(ring.newest, one.branch.map(([id, rev]) => [MessageId.parse(id), rev])), digest(one.digest));
   }),
   transcripts: transcript,
+  beside: each<{ turn: string; n: number; id: string }>(async (one) => equal(await besideId(TurnId.parse(one.turn), one.n), one.id)),
+  summaries: each<{ account_key: string; chat: string; sums_up: string; id: string; text: string; proof: string; next: string; transcript: string }>(
+    async (one) => {
+      const id = MessageId.parse(one.id);
+      const sumsUp = new Transcript(digest(one.sums_up));
+      const summary = { id, kind: Kind.SUMMARY, text: one.text, proof: digest(one.proof), sumsUp };
+      const next = { id, kind: Kind.USER, text: one.next, proof: null };
+      const { kinds, at } = await adopt(await key(one.account_key), ChatId.parse(one.chat), await Transcript.start(), [summary, next]);
+      equal([kinds, at.digest], [[Kind.SUMMARY, Kind.USER], digest(one.transcript)]);
+    },
+  ),
   mailbox: each<MailboxCase>(letterHolds),
   pairing: each<PairingCase>(pairingHolds),
   rotation: each<{ entries: [string, number, string][]; digest: string }>(async (one) => {

@@ -33,6 +33,8 @@ pub(crate) fn text() -> String {
         records: records(),
         histories: histories(),
         transcripts: vec![transcript()],
+        beside: [0, 1, 0x1_0000].map(beside_case).into(),
+        summaries: vec![summary()],
         mailbox: vec![mailbox(), more()],
         pairing: vec![pairing()],
         rotation: rotation(),
@@ -369,6 +371,29 @@ fn transcript() -> TranscriptCase {
         chat: chat.to_string(),
         start: hex(Transcript::start().digest().as_bytes()),
         lines,
+    }
+}
+
+fn beside_case(n: u32) -> BesideCase {
+    BesideCase { turn: turn().to_string(), n, id: beside(&turn(), n).to_string() }
+}
+
+/// A summary in the place of what it sums up, and the message behind that.
+fn summary() -> SummaryCase {
+    let (key, chat, id) = (counting(0x50), chat(1), message_id(9));
+    let (text, next) = ("They waved.", "and then?");
+    let sums_up =
+        Transcript::start().then(TranscriptKind::User, "a wave?").then(TranscriptKind::Assistant, "yes");
+    let proof = sums_up.then(TranscriptKind::Summary, text).prove(&key, &chat, &id, TranscriptKind::Summary);
+    SummaryCase {
+        account_key: key_hex(&key),
+        chat: chat.to_string(),
+        sums_up: hex(sums_up.digest().as_bytes()),
+        id: id.to_string(),
+        text: text.to_owned(),
+        proof: hex(proof.as_bytes()),
+        next: next.to_owned(),
+        transcript: hex(sums_up.then(TranscriptKind::User, next).digest().as_bytes()),
     }
 }
 

@@ -33,6 +33,8 @@ shapes! {
         records: Vec<RecordCase>,
         histories: Vec<HistoryCase>,
         transcripts: Vec<TranscriptCase>,
+        beside: Vec<BesideCase>,
+        summaries: Vec<SummaryCase>,
         mailbox: Vec<MailboxCase>,
         pairing: Vec<PairingCase>,
         rotation: Vec<RotationCase>,
@@ -68,6 +70,11 @@ shapes! {
     HistoryCase { chat_key: String, branch: Vec<(String, u32)>, digest: String }
     Line { id: String, kind: u8, text: String, deltas: Vec<String>, transcript: String, proof: String }
     TranscriptCase { account_key: String, chat: String, start: String, lines: Vec<Line> }
+    BesideCase { turn: String, n: u32, id: String }
+    SummaryCase {
+        account_key: String, chat: String, sums_up: String, id: String, text: String, proof: String, next: String,
+        transcript: String,
+    }
     MailboxCase {
         ephemeral: String, box_key: String, box_pub: String, context: Fields, salt: String, json: String, key: String,
         wire: String,

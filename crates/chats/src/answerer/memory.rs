@@ -1,5 +1,6 @@
 //! Somebody who answers without a model, for tests: repeats the words, and how many lines it knew before. Words that begin with `want` say what it
-//! asks the device for; what was given stands behind the answer. `approve me` waits for a word on a tool. A turn that is cancelled is said to its
+//! asks the device for; what was given stands behind the answer. `use tool` has a tool say something first, and `sum up` sums up all but the newest
+//! question and its answer; the next answer tells of it. `approve me` waits for a word on a tool. A turn that is cancelled is said to its
 //! end at once, but `stop me` stops.
 
 use std::collections::btree_map::Entry;
@@ -18,13 +19,14 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::{
     Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Have, Kept, Left, Line, Made, Offer, Offers,
-    Place, Wants,
+    Place, SummedUp, Wants,
 };
 
 /// Answers every question with `known=N: words`, in pieces. Clones are one and the same, as several gateways have it.
 #[derive(Clone)]
 pub struct MemoryAnswerer {
     chats: Arc<Mutex<HashMap<ChatId, Lines>>>,
+    sums: Arc<Mutex<Sums>>,
     begun: Arc<Mutex<BTreeMap<TurnId, (Digest, Begun)>>>,
     /// What turns that run have said: clones are other gateways, which can follow them.
     running: Arc<Mutex<BTreeMap<TurnId, Spoken>>>,
@@ -44,6 +46,8 @@ debug_without_content!(MemoryAnswerer);
 
 /// The lines of a chat, and what is kept of them.
 type Lines = (Vec<Line>, Kept);
+/// Summaries that no answer has told of yet.
+type Sums = HashMap<ChatId, SummedUp>;
 /// A turn that was begun: its answer, once it is there.
 type Begun = watch::Receiver<Option<Answer>>;
 /// The digest of a turn that runs, and its words so far.
@@ -53,6 +57,7 @@ impl Default for MemoryAnswerer {
     fn default() -> Self {
         Self {
             chats: Arc::default(),
+            sums: Arc::default(),
             begun: Arc::default(),
             running: Arc::default(),
             undecided: Arc::default(),
@@ -184,14 +189,28 @@ impl MemoryAnswerer {
     }
 
     fn commit(&self, ask: &Ask, text: String) -> Answer {
-        let transcript = ask.transcript.then(TranscriptKind::Assistant, &text);
-        let kept = Kept { messages: ask.claim.count + 2, digest: ask.claim.after, transcript };
-        let line = |kind, text: &str| Line { id: MessageId::random(), kind, text: text.to_owned() };
+        let is_using = ask.text.contains("use tool");
+        let said = if is_using { vec![format!("web.search\nfound by {}", ask.text)] } else { Vec::new() };
+        let spoken = [(TranscriptKind::User, ask.text.clone())].into_iter();
+        let spoken = spoken.chain(said.iter().map(|text| (TranscriptKind::Tool, text.clone())));
+        let (mut before, mut after, mut new) = (ask.claim.count, ask.before, Vec::new());
+        for (kind, text) in spoken.chain([(TranscriptKind::Assistant, text.clone())]) {
+            new.push(Line { id: MessageId::random(), kind, text, before, after });
+            after = after.then(kind, &new[new.len() - 1].text);
+            before += u32::from(kind != TranscriptKind::Tool);
+        }
+        let kept = Kept { messages: before, digest: ask.claim.after, transcript: after };
         let mut chats = self.chats.lock();
         let (lines, stands) = chats.entry(ask.place.chat.clone()).or_insert_with(|| (Vec::new(), kept));
-        lines.extend([line(TranscriptKind::User, &ask.text), line(TranscriptKind::Assistant, &text)]);
+        lines.extend(new);
         *stands = kept;
         drop(chats);
+        let summed_up = self.sums.lock().remove(&ask.place.chat);
+        if ask.text.contains("sum up") && ask.claim.count > 0 {
+            let (messages, transcript) = (ask.claim.count, ask.before);
+            let sums = SummedUp { text: format!("{messages} messages in short"), messages, transcript };
+            self.sums.lock().insert(ask.place.chat.clone(), sums);
+        }
         Answer {
             text,
             finish: Finish::Whole,
@@ -201,6 +220,8 @@ impl MemoryAnswerer {
             category: None,
             focus: None,
             tools: Vec::new(),
+            said,
+            summed_up,
             wanted: Vec::new(),
             safety: Some(format!("turns={}", ask.claim.count / 2 + 1).into_bytes()),
         }
@@ -327,6 +348,7 @@ impl Answerer for MemoryAnswerer {
             turn: turn.clone(),
             text: text.to_owned(),
             claim: Claim { count: 0, before: nothing, after: nothing },
+            before: Transcript::start(),
             transcript: Transcript::start(),
             history: None,
             titled: true,

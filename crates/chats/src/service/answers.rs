@@ -16,6 +16,7 @@
 //! Easy to get wrong: answering without memory. A cache that is not what the device expects is never used: the device is asked for the history
 //! ([`history`]).
 
+mod beside;
 mod drive;
 mod history;
 mod marks;

@@ -6,6 +6,7 @@ mod accounts;
 mod asks;
 mod away;
 mod back;
+mod beside;
 mod convergence;
 mod devices;
 mod erasure;

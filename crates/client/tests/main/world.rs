@@ -460,6 +460,10 @@ pub(crate) trait Between: Send + Sync {
     fn sends(&self, _frame: &[u8]) -> Passes {
         Passes::On
     }
+    /// A frame of the client: what arrives in its place.
+    fn rewrites(&self, frame: Vec<u8>) -> Vec<u8> {
+        frame
+    }
     /// A frame of the client that is answered in between, and does not arrive.
     fn answers(&self, _frame: &ClientFrame) -> Option<Vec<ServerFrame>> {
         None
@@ -560,6 +564,7 @@ impl<B: Between + 'static> Connection for ThroughConnection<B> {
         if self.cut {
             return Err(TransportError::Offline);
         }
+        let frame = self.between.rewrites(frame);
         let answers = ClientFrame::read(&frame).ok().and_then(|frame| self.between.answers(&frame));
         if let Some(answers) = answers {
             self.ready.extend(answers.into_iter().map(|frame| frame.write().unwrap()));

@@ -25,7 +25,7 @@ use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::clock::Millis;
 use crate::error::{Error, StoreError, Tampering};
-use crate::head::{Claim, Lacks};
+use crate::head::{Claim, Digest, Lacks};
 use crate::ledger::audit::Actor;
 use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
@@ -156,6 +156,8 @@ struct Given {
     #[serde(skip_serializing_if = "Option::is_none")]
     claim: Option<Claim>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    transcript: Option<Digest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<History>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     titled: bool,
@@ -191,6 +193,7 @@ impl Given {
             called: request.room.names_on_the_way().clone(),
             agent: request.room.agent_on_the_way().to_vec(),
             claim: request.claim,
+            transcript: request.transcript,
             history: request.history.clone(),
             titled: request.titled,
             off: request.off.clone(),
@@ -236,6 +239,7 @@ impl Given {
             asked_as: None,
             shared: self.shared,
             claim: self.claim,
+            transcript: self.transcript,
             history: self.history,
             titled: self.titled,
             off: self.off,

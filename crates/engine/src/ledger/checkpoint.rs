@@ -7,6 +7,8 @@
 mod adopted;
 mod found;
 
+pub(crate) use adopted::UNANSWERED;
+
 use std::collections::{HashMap, VecDeque};
 
 use confidant_prepare::RunningHarm;
@@ -17,7 +19,7 @@ use crate::approval::{Approval, Decided, Decision, Handed, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::error::Error;
-use crate::head::Head;
+use crate::head::{Head, Stand};
 use crate::ledger::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::turn::Restore;
 use found::Found;
@@ -34,6 +36,9 @@ pub(crate) struct Exchange {
     /// What it was given besides, until it is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) given: Option<Box<Given>>,
+    /// Where the client's branch stood before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stand: Option<Stand>,
     pub(crate) outcome: Outcome,
 }
 
@@ -246,10 +251,13 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 let outcome = Outcome::Open { attempts: 1, work: None };
-                self.push(Exchange { request_id, at, audience, content, tokens, given: None, outcome });
+                let (given, stand) = (None, None);
+                self.push(Exchange { request_id, at, audience, content, tokens, given, stand, outcome });
             }
             Entry::Given { request_id, given } => {
-                self.exchange_mut(&request_id).ok_or(OutOfPlace)?.given = Some(given);
+                let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
+                exchange.stand = given.stand();
+                exchange.given = Some(given);
             }
             Entry::Resumed { request_id, .. } => self.resume(&request_id)?,
             Entry::Answered { request_id, at, replies } => {

@@ -11,7 +11,7 @@ use crate::approval::{Decided, Work};
 use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::concepts::Captured;
-use crate::head::{Claim, Head};
+use crate::head::{Claim, Digest, Head, Stand};
 use crate::turn::{Enrichment, Restore, SwitchedOff};
 
 /// One item of the log.
@@ -117,6 +117,9 @@ pub(crate) struct Given {
     /// Where the conversation stood for its client, and stands with the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) claim: Option<Claim>,
+    /// What its transcript was before the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) transcript: Option<Digest>,
     /// What the person switched off.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) off: SwitchedOff,
@@ -126,6 +129,14 @@ pub(crate) struct Given {
     /// Tools that the client has and runs itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) tools: Vec<ToolSpec>,
+}
+
+impl Given {
+    /// Where the client's branch stood before the question.
+    pub(crate) fn stand(&self) -> Option<Stand> {
+        let (claim, transcript) = (self.claim?, self.transcript?);
+        Some(Stand { count: claim.count, transcript })
+    }
 }
 
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -150,6 +161,9 @@ pub(crate) struct Taken {
     pub(crate) content: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) replies: Vec<Reply>,
+    /// Where the client's branch stood before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stand: Option<Stand>,
 }
 
 /// One message of an answer.

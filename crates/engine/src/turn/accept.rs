@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::after::{decide, pay, resume};
 use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::request::Inbound;
-use super::{adopt, cancel, commit, handed};
+use super::{adopt, beside, cancel, commit, handed};
 use crate::approval::{ApprovalRequest, Work};
 use crate::error::Error;
 use crate::ledger::audit::Action;
@@ -139,6 +139,9 @@ fn recorded(
         let mut metadata = Box::new(Metadata::new(MemoryState::Kept, audience));
         metadata.replayed = true;
         metadata.model = Some(reply.name.clone());
+        if session.is_web() {
+            metadata.beside = beside::of(Some(checkpoint), &inbound.request_id);
+        }
         let request_id = inbound.request_id.clone();
         return Ok(Some(Accepted::Before(Final { request_id, content: reply.content.clone(), metadata })));
     }

@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use futures_util::future::BoxFuture;
 
 use super::after::resume;
+use super::beside;
 use super::request::{History, Inbound, Said, SaidBy};
 use super::safety::SafetyRecord;
 use crate::about::Note;
@@ -239,7 +240,7 @@ fn exchanges(said: &[Said]) -> Vec<Taken> {
         }
         let name = match from {
             ReplyFrom::Ai => "",
-            ReplyFrom::Tool => "tool",
+            ReplyFrom::Tool => beside::tool_of(&one.text).unwrap_or("tool"),
             ReplyFrom::Summary => "summary",
             ReplyFrom::Quoted => "quoted",
         };
@@ -250,7 +251,7 @@ fn exchanges(said: &[Said]) -> Vec<Taken> {
 }
 
 fn begun(one: &Said, content: String) -> Taken {
-    Taken { request_id: one.id.clone(), at: one.at, content, replies: Vec::new() }
+    Taken { request_id: one.id.clone(), at: one.at, content, replies: Vec::new(), stand: one.stand }
 }
 
 fn invalid(what: &str, hint: &str) -> Error {
@@ -267,7 +268,7 @@ mod tests {
     use crate::head::{Digest, Head};
 
     fn said(kind: SaidBy, id: &str) -> Said {
-        Said { id: id.to_owned(), at: Millis(1), kind, text: format!("{id}!") }
+        Said { id: id.to_owned(), at: Millis(1), kind, text: format!("{id}!"), stand: None }
     }
 
     #[test]

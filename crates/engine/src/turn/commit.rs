@@ -4,6 +4,7 @@ use confidant_model::Step;
 use confidant_seal::Kid;
 
 use super::asking;
+use super::beside;
 use super::draft::{Answered, Paused, Reached, Unanswered};
 use super::enrich;
 use super::outbound::{Ending, Final, MemoryState, Outbound};
@@ -52,7 +53,11 @@ async fn answer(
     let request_id = answered.draft.request_id.clone();
     let at = session.inner.ledger.now();
     let mut entries = entries(session, &answered);
-    entries.extend(next_head(held.checkpoint(), &answered));
+    let head = next_head(held.checkpoint(), &answered);
+    if head.is_some() {
+        entries.extend(beside::tells(held.checkpoint(), &request_id));
+    }
+    entries.extend(head);
     let taken = match captures(session, &answered) {
         true => concepts::take(session, &answered.draft.query, &answered.steps),
         false => concepts::Taken::default(),
@@ -88,6 +93,9 @@ async fn answer(
             if captures(session, &answered) {
                 note_concepts(session, held, &mut answered).await;
             }
+            if session.is_web() {
+                answered.draft.metadata.beside = beside::of(held.checkpoint(), &request_id);
+            }
             let material = answered.draft.material.take().filter(|_| made.is_none());
             if let Some(made) = made {
                 outlet.behind_the_end(Outbound::Enriched(made));
@@ -100,6 +108,9 @@ async fn answer(
             answer.content = content;
             answer.metadata.replayed = true;
             answer.metadata.model = Some(by);
+            if session.is_web() {
+                answer.metadata.beside = beside::of(held.checkpoint(), &request_id);
+            }
             Ok(Ending::Answer(answer))
         }
     }
@@ -143,12 +154,14 @@ fn unkept(
     let reason = error.costs_memory().unwrap_or("store-failed");
     session.inner.ledger.counters.degraded.add();
     tracing::warn!(scope.tag = %session.tag(), reason, "an answer could not be saved; will retry later");
+    let beside = beside::of_entries(&entries).filter(|_| session.is_web());
     if let Some(kid) = kid {
         // Its request is in the log.
         let debt = Debt::of(kid, Vec::new(), &answered.draft.request_id).ending(entries, notes);
         session.inner.ledger.slots.owed().note(session.names.scope, debt);
     }
     let metadata = &mut answered.draft.metadata;
+    metadata.beside = beside;
     metadata.memory = MemoryState::Unavailable;
     metadata.memory_error = Some(reason.into());
     if metadata.context_status != ContextStatus::Off {

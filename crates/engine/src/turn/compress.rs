@@ -23,6 +23,8 @@ use crate::settings::HistoryLimits;
 pub(super) struct Job {
     audience: Audience,
     through: u64,
+    /// The request of the last of them. In its place, another history may have come meanwhile.
+    last: String,
     material: String,
     /// The data key of the log that it is of. Another one is of another conversation, begun after this one was erased.
     kid: Option<Kid>,
@@ -32,6 +34,11 @@ impl Job {
     /// The same, of the log under this key.
     pub(super) fn of(self, kid: Option<Kid>) -> Self {
         Self { kid, ..self }
+    }
+
+    /// Whether the log still has, or dropped, what it is about.
+    fn is_of(&self, checkpoint: &Checkpoint) -> bool {
+        self.through < checkpoint.dropped() || checkpoint.ordinal(&self.last) == self.through
     }
 }
 
@@ -62,7 +69,8 @@ pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, limits: &HistoryLimit
             })
             .peekable();
         let urgent = left_out.peek()?.0 < goes_soon;
-        let mut job = Job { audience, through: from, material: String::new(), kid: None };
+        let (last, material) = (String::new(), String::new());
+        let mut job = Job { audience, through: from, last, material, kid: None };
         let fence = fresh_fence();
         if let Some(before) = before {
             let before = fence.around("summary_before", &one_line(&before.text));
@@ -78,6 +86,7 @@ pub(super) fn due(checkpoint: &Checkpoint, kept_from: u64, limits: &HistoryLimit
             }
             job.material.push_str(&lines);
             job.through = ordinal;
+            job.last.clone_from(&exchange.request_id);
         }
         job.material.push_str(&fence.close("conversation"));
         (urgent || spent >= limits.token_budget / WORTH_IT).then_some(job)
@@ -107,7 +116,7 @@ fn said(exchange: &Exchange) -> String {
 }
 
 /// Sums up and writes it down. Whatever fails leaves things as they were.
-pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Result<(), Error> {
+pub(super) async fn sum_up(session: &Session, model: &dyn Model, mut job: Job) -> Result<(), Error> {
     let inner = &session.inner;
     let form = Form {
         name: "sum_up",
@@ -117,7 +126,7 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
             "properties": { "summary": { "type": "string", "maxLength": LONGEST_SUMMARY } },
         }),
         system: SYSTEM.to_owned(),
-        material: job.material,
+        material: std::mem::take(&mut job.material),
         max_tokens: 700,
     };
     let filled = tokio::time::timeout(inner.ledger.settings.answer_timeout, model.fill(&form)).await;
@@ -136,6 +145,9 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
         if Some(log.key().kid()) != job.kid {
             return Ok(());
         }
+        if !job.is_of(log.checkpoint()) {
+            return Ok(());
+        }
         let mut known = log.checkpoint().summaries().iter();
         if known.any(|known| known.audience == job.audience && known.through >= job.through) {
             return Ok(());
@@ -146,6 +158,7 @@ pub(super) async fn sum_up(session: &Session, model: &dyn Model, job: Job) -> Re
             through: job.through,
             at: inner.ledger.now(),
             text: text.clone(),
+            told_with: None,
         };
         let note = session.record(Action::SessionSummarised);
         if held.write(vec![Entry::Summarised { summary }], owner, note).await? == Wrote::Done {

@@ -21,6 +21,7 @@ mod after;
 mod answer;
 mod asking;
 mod begin;
+mod beside;
 mod calls;
 mod cancel;
 mod client_tools;
@@ -87,14 +88,15 @@ pub(crate) use gateway::{Errand, Gateway};
 pub use offers::Offers;
 pub(crate) use offers::offers;
 pub use outbound::{
-    ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, TokenUsage,
+    Beside, ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, SummedUp,
+    TokenUsage,
 };
 pub(crate) use outlet::Outlet;
 pub(crate) use relay::{Relay, RelayedTurn, Tap};
 pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnRequest};
 pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};
-pub use told::Lines;
+pub use told::{Lines, Told};
 
 /// A turn with memory, from its place in the session's order to its place in the log.
 async fn run(

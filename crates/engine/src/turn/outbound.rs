@@ -15,6 +15,7 @@ use crate::approval::ApprovalRequest;
 use crate::audience::Audience;
 use crate::concepts::{ConceptsOfTurn, ContextStatus};
 use crate::error::Error;
+use crate::head::Stand;
 use crate::ledger::rights::Receipt;
 
 /// What comes out of a turn, in this order: any number of `Progress`, `Delta`, `SettingsWanted` and `Wanted`, then one `Final`,
@@ -155,6 +156,9 @@ pub struct Metadata {
     /// Calls that the client is to make: the turn goes on when it comes back with what they gave.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ClientCall>,
+    /// What such a chat keeps beside the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Box<Beside>>,
 }
 
 /// What a turn of a chat that its owner's devices keep leaves with whoever keeps the chat.
@@ -173,6 +177,26 @@ pub struct ChatOutcome {
 pub enum Offered {
     /// To delete the chat.
     DeleteChat,
+}
+
+/// What a chat that its owner's devices keep has beside an answer.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// What tools said on the way, in their order: the tool's name, a line break, and its words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// The beginning of the conversation, where it was summed up and the chat was not told yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summed_up: Option<SummedUp>,
+}
+
+/// The beginning of a conversation in few words.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct SummedUp {
+    /// The words.
+    pub text: String,
+    /// Where the branch stood behind what they stand for.
+    pub through: Stand,
 }
 
 /// What a foreign worker asks. It keeps track of that itself, so there is nothing here to decide.
@@ -247,6 +271,7 @@ impl Metadata {
             asks: None,
             chat: None,
             calls: Vec::new(),
+            beside: None,
         }
     }
 }
@@ -259,5 +284,7 @@ fn is_zero<T: Default + PartialEq>(n: &T) -> bool {
     *n == T::default()
 }
 
+debug_without_content!(Beside { tools: tools.len() });
+debug_without_content!(SummedUp { through });
 debug_without_content!(Question);
 debug_without_content!(Final { metadata });

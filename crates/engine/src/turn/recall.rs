@@ -4,6 +4,7 @@ use confidant_display::debug_without_content;
 use confidant_model::tokens;
 use confidant_model::{PromptMessage, Role};
 
+use super::beside;
 use super::calls::NOT_CALLED;
 use super::compress;
 use super::enrich::clip;
@@ -188,7 +189,12 @@ fn tool_result(reply: &Reply) -> Option<ToolResult> {
     if reply.content.starts_with(NOT_CALLED) {
         return None;
     }
-    let whole = one_line(unfenced(&reply.content));
+    let said = match reply.arguments {
+        Some(_) => unfenced(&reply.content),
+        // From a chat, which keeps the tool's name with it.
+        None => beside::words_of(&reply.content, &reply.name),
+    };
+    let whole = one_line(said);
     let text = clip(&whole, LONGEST_RESULT);
     let tokens = match reply.tokens {
         Some(tokens) if text.len() == whole.len() => tokens,

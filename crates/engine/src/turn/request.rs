@@ -13,7 +13,7 @@ use super::spoken::Spoken;
 use crate::aspects::Profile;
 use crate::audience::Audience;
 use crate::clock::Millis;
-use crate::head::{Claim, Head};
+use crate::head::{Claim, Digest, Head, Stand};
 use crate::ledger::epoch::Epoch;
 use crate::room::RoomContext;
 
@@ -70,6 +70,8 @@ pub struct TurnRequest {
     /// Where the conversation stands for its client. If the log stands elsewhere, the turn ends as
     /// [`Error::History`](crate::Error::History) unless the history comes with it; it is never answered without.
     pub claim: Option<Claim>,
+    /// What the client's transcript is before the question, for whoever proves what was said. Not looked into here.
+    pub transcript: Option<Digest>,
     /// The conversation as its client has it. It takes the place of a log that stands elsewhere, in the write that accepts the turn.
     pub history: Option<History>,
     /// Whether the conversation has a title, icon and category where the client keeps it; then no others are made.
@@ -100,6 +102,9 @@ pub struct Said {
     pub kind: SaidBy,
     /// The words.
     pub text: String,
+    /// Where the branch stood before it, as far as its client says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand: Option<Stand>,
 }
 
 /// Whose words they are. Whoever sends a history proves what is not the person's own, or it is quoted.

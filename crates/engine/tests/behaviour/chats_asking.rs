@@ -128,7 +128,7 @@ async fn a_search_looks_on_the_device_once_and_is_not_kept(place: Place) {
     assert!(told(&s)[0].contains("memory.search"), "offered, though nothing is left out of the prompt");
     // What the tool found is nowhere in the log; the answer is, as the device has it.
     let lines = chat.told().await.unwrap().unwrap();
-    assert_eq!(lines.len(), 2);
+    assert_eq!(lines.lines.len(), 2);
     let next =
         TurnRequest { asks: MayAsk { search: true, ..MayAsk::default() }, ..asks("t2", "Go on", 2, 1, 2) };
     heard(chat.turn(next), |_| {}).await;

@@ -6,6 +6,7 @@ mod approvals;
 mod calls;
 mod chats;
 mod chats_asking;
+mod chats_beside;
 mod chats_concepts;
 mod chats_recorded;
 mod chats_turns;

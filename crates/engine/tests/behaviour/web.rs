@@ -33,7 +33,7 @@ pub(crate) fn asks(id: &str, query: &str, count: u64, before: u8, after: u8) -> 
 }
 
 pub(crate) fn said(kind: SaidBy, id: &str, text: &str) -> Said {
-    Said { id: id.to_owned(), at: Millis(1), kind, text: text.to_owned() }
+    Said { id: id.to_owned(), at: Millis(1), kind, text: text.to_owned(), stand: None }
 }
 
 /// Two messages that stand at `n`: the person's name, and an answer of this kind.

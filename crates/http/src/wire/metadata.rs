@@ -121,6 +121,7 @@ impl From<engine::turn::Metadata> for Metadata {
             asks,
             chat: _,
             calls,
+            beside: _,
         } = metadata;
         Self {
             memory: memory.into(),

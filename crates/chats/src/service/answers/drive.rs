@@ -14,6 +14,7 @@ use confidant_chat_protocol::{
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use super::beside;
 use super::history::{self, Before};
 use super::running::{CalledOff, Part, Running, Stage};
 use crate::answerer::{AnswerEvent, AnswerStream, Approval, Ask, Branch, Have, Made, Place, Wants};
@@ -110,7 +111,7 @@ async fn begin(
     };
     let transcript = before.then(TranscriptKind::User, ask.text.as_str());
     running.asked_at(transcript);
-    let mut question = question(running, ask, transcript, history);
+    let mut question = question(running, ask, (before, transcript), history);
     service.mark(running, transcript).await;
     question.safety = service.known_safety(running).await?.map(|row| row.bytes.to_vec());
     on_time(running)?;
@@ -152,7 +153,7 @@ async fn wait_for_history(
 fn question(
     running: &Running,
     ask: ChatMessageAdded,
-    transcript: Transcript,
+    (before, transcript): (Transcript, Transcript),
     history: Option<Branch>,
 ) -> Ask {
     let texts = |list: Vec<Text<{ confidant_chat_protocol::limits::MAX_SHORT }>>| {
@@ -168,6 +169,7 @@ fn question(
         turn: ask.turn,
         text: ask.text.as_str().to_owned(),
         claim: Claim { count: ask.count, before: ask.before, after: ask.after },
+        before,
         transcript,
         history,
         titled: ask.titled,
@@ -382,16 +384,23 @@ pub(super) async fn ended(
 ) -> AiTypingEnded {
     let words = running.words();
     let cut = words.len() < answer.text.len();
-    let end = match running.transcript() {
-        Some(transcript) => Some(transcript.then(TranscriptKind::Assistant, &words)),
-        None if cut => None,
-        None => service.stands_at(running).await,
+    let key = match &running.ids {
+        Some(_) => service.vault.key(&running.place.account, None).await.ok().flatten(),
+        None => None,
     };
-    let proof = match (&running.ids, end) {
-        (Some((_, reply)), Some(end)) => match service.vault.key(&running.place.account, None).await {
-            Ok(Some(key)) => Some(end.prove(&key, &running.place.chat, reply, TranscriptKind::Assistant)),
-            _ => None,
-        },
+    let (end, beside) = match (running.transcript(), &key) {
+        (Some(asked), Some(key)) => {
+            let (before, beside) = beside::prove(key, running, asked, &answer);
+            (Some(before.then(TranscriptKind::Assistant, &words)), beside)
+        }
+        // What tools said cannot be proved without the place that it continues; nor can an answer to it, then.
+        _ if cut || !answer.said.is_empty() => (None, None),
+        _ => (service.stands_at(running).await, None),
+    };
+    let proof = match (&running.ids, end, &key) {
+        (Some((_, reply)), Some(end), Some(key)) => {
+            Some(end.prove(key, &running.place.chat, reply, TranscriptKind::Assistant))
+        }
         _ => None,
     };
     AiTypingEnded {
@@ -410,6 +419,7 @@ pub(super) async fn ended(
             tools: cut_list(&answer.tools),
             wanted: cut_list(&answer.wanted),
         },
+        beside,
     }
 }
 

@@ -61,7 +61,8 @@ pub(super) async fn collect(
             break;
         }
     }
-    if u32::try_from(all.len()) == Ok(count) {
+    let messages: u64 = all.iter().map(|heard| u64::from(heard.count.unwrap_or(1))).sum();
+    if messages == u64::from(count) {
         Ok(all)
     } else {
         Err(refused("the history has another length than the device said"))
@@ -76,12 +77,22 @@ pub(super) fn prove(account_key: &Key, chat: &ChatId, heard: Vec<Heard>) -> Bran
         kind: kind(one.by),
         text: one.text.as_str(),
         proof: one.proof.as_ref(),
+        sums_up: one.sums_up.map(Transcript::resume),
     });
     let (kinds, transcript) = adopt(account_key, chat, Transcript::start(), said);
     let summed_up = heard.iter().rposition(|one| one.by == SaidBy::Summary).unwrap_or(0);
-    let lines = heard.into_iter().zip(kinds).skip(summed_up);
-    let lines = lines.map(|(one, kind)| Line { id: one.id, kind, text: one.text.as_str().to_owned() });
-    Branch { lines: lines.collect(), transcript }
+    let (mut before, mut after, mut lines) = (0, Transcript::start(), Vec::new());
+    for (one, kind) in heard.into_iter().zip(kinds) {
+        let line = Line { id: one.id, kind, text: one.text.as_str().to_owned(), before, after };
+        after = match one.sums_up.filter(|_| kind == TranscriptKind::Summary) {
+            Some(place) => Transcript::resume(place),
+            None => after.then(kind, &line.text),
+        };
+        before = before.saturating_add(one.count.unwrap_or(1));
+        lines.push(line);
+    }
+    lines.drain(..summed_up);
+    Branch { lines, transcript }
 }
 
 const fn kind(by: SaidBy) -> TranscriptKind {

@@ -147,6 +147,7 @@ fn ended(chat: &ChatId, turn: &TurnId, text: &str) -> ServerEvent {
             tools: List::default(),
             wanted: List::default(),
         },
+        beside: None,
     })
 }
 

@@ -222,7 +222,11 @@ impl Remote<'_> {
     /// Stores the answer.
     async fn ended(&mut self, chat: &ChatId, turn: &TurnId, finish: &str) -> anyhow::Result<()> {
         let body = self.device.words(turn).unwrap_or_default().to_owned();
+        let reply = self.device.awaited().into_iter().find(|one| one.turn == *turn).map(|one| one.reply);
         self.send().await?;
+        if let (Some(reply), Ok(view)) = (reply, self.device.chat(chat)) {
+            self.show_tools(&view.tools(&reply))?;
+        }
         if self.json {
             let line =
                 json!({ "chat": chat.as_str(), "turn": turn.as_str(), "finish": finish, "body": body });

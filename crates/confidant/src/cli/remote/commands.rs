@@ -180,7 +180,9 @@ impl Remote<'_> {
                 |op| matches!(&op.what, OperationKind::Message(one) | OperationKind::Edit(one) if one == id),
             )
         };
+        let summed_up = view.summed_up();
         for (at, message) in view.branch.iter().enumerate() {
+            self.show_tools(&view.tools(&message.id))?;
             if self.json {
                 let line = json!({
                     "message": message.id.as_str(), "role": speaker(message), "body": message.body,
@@ -192,9 +194,34 @@ impl Remote<'_> {
                 let (who, body) = (speaker(message), output::clean(&message.body));
                 output::line(&format!("{:>3}  {who}{mark}: {body}", at + 1))?;
             }
+            if let Some((count, summary)) = summed_up.filter(|(count, _)| *count == at + 1) {
+                let line = json!({ "summary": summary.id.as_str(), "messages": count, "body": summary.body });
+                let (messages, words) =
+                    (output::counted(count as u64, "message"), output::clean(&summary.body));
+                self.show(
+                    line,
+                    &format!("     the model is told the {messages} above in short: {words}"),
+                    None,
+                )?;
+            }
         }
         if let (Some(draft), false) = (&view.draft, self.json) {
             output::line(&format!("     draft: {}", output::clean(draft)))?;
+        }
+        Ok(())
+    }
+
+    /// What tools said for an answer, in a line each.
+    pub(super) fn show_tools(&self, tools: &[&MessageView]) -> anyhow::Result<()> {
+        for tool in tools {
+            let (name, words) = tool.body.split_once('\n').unwrap_or(("tool", &tool.body));
+            let line = json!({ "message": tool.id.as_str(), "tool": name, "body": tool.body });
+            let brief: String = output::clean(words).split_whitespace().collect::<Vec<_>>().join(" ");
+            let brief = match brief.char_indices().nth(BRIEF) {
+                Some((end, _)) => format!("{}…", &brief[..end]),
+                None => brief,
+            };
+            self.show(line, &format!("     {} said: {brief}", output::clean(name)), None)?;
         }
         Ok(())
     }
@@ -342,6 +369,8 @@ impl Remote<'_> {
     }
 }
 
+/// How much is shown of what a tool said, in characters.
+const BRIEF: usize = 120;
 /// Loads what was there before the last hundred, so many at a time.
 const OLDER: u32 = 50;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::head::Digest;
+use crate::head::{Digest, Stand};
 use crate::room::RoomLine;
 use crate::turn::{ClientCall, ClientResult, Said, SaidBy};
 
@@ -23,7 +23,9 @@ fn line(content: &str) -> RoomLine {
 fn errand() -> Errand {
     let digest = Digest::from_bytes([7; 32]);
     let claim = Claim { count: 1, before: digest, after: digest };
-    let said = Said { id: "m1".to_owned(), at: Millis(1), kind: SaidBy::Quoted, text: "before".to_owned() };
+    let stand = Some(Stand { count: 0, transcript: digest });
+    let (id, text) = ("m1".to_owned(), "before".to_owned());
+    let said = Said { id, at: Millis(1), kind: SaidBy::Quoted, text, stand };
     let request = TurnRequest {
         request_id: Some("r-1".to_owned()),
         query: "what did we choose?".to_owned(),
@@ -54,6 +56,7 @@ fn errand() -> Errand {
         focus: Some("research".to_owned()),
         title: Some("t".to_owned()),
         claim: Some(claim),
+        transcript: Some(digest),
         history: Some(History { said: vec![said], head: claim.head() }),
         titled: true,
         off: SwitchedOff { tools: ["web.*".to_owned()].into(), past_chats: true, ..SwitchedOff::default() },
@@ -84,6 +87,7 @@ fn a_turn_between_our_roles_arrives_whole() {
     assert_eq!(arrived.request.room.len(), 1);
     assert_eq!(arrived.request.brought.len(), 1);
     assert_eq!(arrived.request.history, errand().request.history);
+    assert_eq!(arrived.request.transcript, errand().request.transcript);
     assert_eq!((arrived.request.claim, arrived.request.off), (errand().request.claim, errand().request.off));
     assert_eq!((arrived.request.safety, arrived.request.titled), (errand().request.safety, true));
     assert_eq!(arrived.request.asks, errand().request.asks);

@@ -46,17 +46,18 @@ impl Checkpoint {
 }
 
 fn exchange(taken: Taken) -> Exchange {
-    let Taken { request_id, at, content, replies } = taken;
+    let Taken { request_id, at, content, replies, stand } = taken;
     let outcome = if replies.is_empty() {
         Outcome::Failed { at, reason: UNANSWERED.to_owned(), attempts: 1, work: None }
     } else {
         Outcome::Answered { at, replies }
     };
-    Exchange { request_id, at, audience: Audience::Private, content, tokens: None, given: None, outcome }
+    let audience = Audience::Private;
+    Exchange { request_id, at, audience, content, tokens: None, given: None, stand, outcome }
 }
 
 /// Why there is no answer to what the client has no answer to.
-const UNANSWERED: &str = "unanswered";
+pub(crate) const UNANSWERED: &str = "unanswered";
 
 #[cfg(test)]
 mod tests {
@@ -71,7 +72,8 @@ mod tests {
     }
 
     fn taken(id: &str, replies: Vec<Reply>) -> Taken {
-        Taken { request_id: id.to_owned(), at: Millis(1), content: format!("said {id}"), replies }
+        let request_id = id.to_owned();
+        Taken { request_id, at: Millis(1), content: format!("said {id}"), replies, stand: None }
     }
 
     fn reply(text: &str) -> Reply {

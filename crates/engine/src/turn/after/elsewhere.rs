@@ -13,9 +13,9 @@ use crate::ledger::entry::Entry;
 use crate::ledger::erasures::Asked;
 use crate::ledger::session::{Session, Wrote};
 use crate::turn::begin::{Turn, spawn};
-use crate::turn::commit;
 use crate::turn::handed;
 use crate::turn::outbound::{Ending, Final, MemoryState, Metadata};
+use crate::turn::{beside, commit};
 
 /// How a turn stands in the log.
 #[derive(Debug)]
@@ -59,6 +59,9 @@ impl Session {
                     let reply = exchange.answer().ok_or(Error::Internal)?;
                     let mut metadata = Box::new(Metadata::new(MemoryState::Kept, exchange.audience));
                     metadata.model = Some(reply.name.clone());
+                    if self.is_web() {
+                        metadata.beside = beside::of(Some(log.checkpoint()), request_id);
+                    }
                     let (request_id, content) = (request_id.to_owned(), reply.content.clone());
                     Standing::Ended(Ending::Answer(Final { request_id, content, metadata }))
                 }

@@ -42,6 +42,7 @@ pub(in crate::turn) fn given_of(inbound: &Inbound) -> Option<Entry> {
         asked_as: inbound.request.asked_as.clone(),
         shared: inbound.request.shared,
         claim: inbound.request.claim,
+        transcript: inbound.request.transcript,
         off: inbound.request.off.clone(),
         titled: inbound.request.titled,
         tools: inbound.request.tools.clone(),

@@ -344,7 +344,8 @@ async fn rerun(
 ) -> Result<Ending, Error> {
     let inner = &session.inner;
     let given = exchange.given.map(|given| *given).unwrap_or_default();
-    let Given { restore, sampling, focus, capture, asked_as, shared, claim, off, titled, tools } = given;
+    let Given { restore, sampling, focus, capture, asked_as, shared, claim, transcript, off, titled, tools } =
+        given;
     let inbound = Inbound {
         request_id: exchange.request_id,
         audience: exchange.audience,
@@ -358,6 +359,7 @@ async fn rerun(
             asked_as,
             shared,
             claim,
+            transcript,
             off,
             titled,
             tools,
