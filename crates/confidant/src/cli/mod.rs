@@ -66,7 +66,7 @@ enum Command {
     /// Serve agents and OpenAI clients over HTTP
     Serve(serve::ServeArgs),
     /// Talk to the agent, line by line or once
-    Chat(chat::ChatArgs),
+    Chat(Box<chat::ChatArgs>),
     /// List, show, export and delete sessions; approve, deny and cancel their turns
     #[command(subcommand)]
     Session(session::SessionCommand),
@@ -187,7 +187,7 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
     // Each boxed: one state machine with all of them in it would be as large as all of them.
     let running: LocalBoxFuture<'_, anyhow::Result<Outcome>> = match command {
         Command::Serve(args) => Box::pin(serve::run(args, &loaded)),
-        Command::Chat(args) => Box::pin(chat::run(args, &loaded)),
+        Command::Chat(args) => Box::pin(chat::run(*args, &loaded)),
         Command::Session(command) => Box::pin(session::run(command, &loaded)),
         Command::Person(command) => Box::pin(person::run(command, &loaded)),
         Command::Page(args) => Box::pin(page::run(args, &loaded)),
