@@ -102,14 +102,22 @@ struct Refused {
 }
 
 fn lines(redactor: &Redactor) -> anyhow::Result<Outcome> {
+    let mut input = io::BufReader::with_capacity(64 * 1024, io::stdin().lock());
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut refused = 0;
-    for (at, line) in io::stdin().lock().split(b'\n').enumerate() {
-        let line = line.map_err(|error| not_text(&error))?;
+    let (mut refused, mut line) = (0, Vec::new());
+    for number in 1_u64.. {
+        // Somebody may wait for the answers so far before they give the next line.
+        if input.buffer().is_empty() {
+            out.flush().context("stdout cannot be written")?;
+        }
+        line.clear();
+        if input.read_until(b'\n', &mut line).map_err(|error| not_text(&error))? == 0 {
+            break;
+        }
         if line.trim_ascii().is_empty() {
             continue;
         }
-        match parsed(&line) {
+        match parsed(line.trim_ascii_end()) {
             Ok(Value::String(text)) => {
                 let redacted = redactor.redact_text(&text);
                 let (blocked, text) = (redacted.blocked, Some(redacted.text.as_str()));
@@ -122,11 +130,10 @@ fn lines(redactor: &Redactor) -> anyhow::Result<Outcome> {
             }
             Err(reason) => {
                 refused += 1;
-                print(&mut out, &Refused { error: format!("line {} is not JSON: {reason}", at + 1) })?;
+                print(&mut out, &Refused { error: format!("line {number} is not JSON: {reason}") })?;
             }
         }
     }
-    out.flush()?;
     if refused > 0 {
         let lines = if refused == 1 { "1 line is".to_owned() } else { format!("{refused} lines are") };
         output::error(&format!("{lines} not JSON; hint: give one JSON value per line"));

@@ -1,6 +1,6 @@
 //! `confidant redact`: a filter, with no data and no key.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, Write as _};
 use std::process::Stdio;
 
 use crate::home::{Home, Ran};
@@ -59,6 +59,23 @@ fn each_line_of_json_has_its_answer() {
             r#"{"blocked":false,"value":{"password":"<REDACTED:PASSWORD>"},"findings":[{"rule":"password","tier":"noncritical","start":0,"end":9,"path":"/password"}]}"#,
         ]
     );
+}
+
+#[test]
+fn a_line_is_answered_before_the_next_one_is_given() {
+    let home = Home::new();
+    let mut command = home.command(&["redact", "--jsonl"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+    for (given, said) in [("a@x.org", "<REDACTED:EMAIL>"), ("well", "well")] {
+        writeln!(input, "\"{given}\"").unwrap();
+        let answer: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!(answer["text"], said);
+    }
+    drop(input);
+    assert!(lines.next().is_none());
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
