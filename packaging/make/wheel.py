@@ -1,4 +1,4 @@
-"""A wheel for pip, uv and pipx: the program, which they put on the PATH of the environment."""
+"""A wheel for pip, uv and pipx: the program, which they put on the PATH of the environment, and the module confidant_memory."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ import base64
 import csv
 import hashlib
 import io
+import re
 import time as clock
 import zipfile
 from pathlib import Path
 
 from make.notices import FILE, notices
-from make.program import ROOT, Program
+from make.program import ROOT, CannotPackage, Program
 
 NAME = "confidant-memory"
+MODULE = ROOT / "clients/python/confidant_memory"
+
+
+def module(version: str) -> dict[str, bytes]:
+    """The client, with the version of the program that it goes with."""
+    found = {f"{MODULE.name}/{path.name}": path.read_bytes() for path in sorted(MODULE.iterdir()) if path.is_file()}
+    named = re.search(rb'^VERSION = "(.+)"$', found[f"{MODULE.name}/_wire.py"], re.MULTILINE)
+    if named is None or named[1].decode() != version:
+        raise CannotPackage(f"{MODULE}/_wire.py does not say that its version is {version}\nhint: set VERSION there")
+    return found
 
 
 def tag(program: Program) -> str:
@@ -31,15 +42,20 @@ def metadata(version: str) -> str:
         "Metadata-Version: 2.4\n"
         f"Name: {NAME}\n"
         f"Version: {version}\n"
-        "Summary: Private memory for AI agents: the program confidant\n"
+        "Summary: Private memory for AI agents: the program confidant, and its client\n"
         "License-Expression: MIT OR Apache-2.0\n"
         "License-File: LICENSE-APACHE\n"
         "License-File: LICENSE-MIT\n"
         f"License-File: {FILE}\n"
         "Classifier: Environment :: Console\n"
         "Classifier: Operating System :: POSIX :: Linux\n"
+        "Classifier: Programming Language :: Python :: 3\n"
         "Classifier: Programming Language :: Rust\n"
-        "Requires-Python: >=3.8\n"
+        "Classifier: Typing :: Typed\n"
+        "Requires-Python: >=3.11\n"
+        "Requires-Dist: httpx2<3,>=2.10\n"
+        "Provides-Extra: langchain\n"
+        "Requires-Dist: langchain-core<2,>=1; extra == 'langchain'\n"
         "Description-Content-Type: text/markdown\n"
         f"\n{readme}"
     )
@@ -51,6 +67,7 @@ def make(program: Program, out: Path, time: int, level: int) -> list[Path]:
     about = f"{stem}.dist-info"
     tags = "".join(f"Tag: py3-none-{one}\n" for one in tag(program).split("."))
     files = {
+        **module(program.version),
         f"{stem}.data/scripts/confidant": program.path.read_bytes(),
         f"{about}/licenses/LICENSE-APACHE": (ROOT / "LICENSE-APACHE").read_bytes(),
         f"{about}/licenses/LICENSE-MIT": (ROOT / "LICENSE-MIT").read_bytes(),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, ParamSpec, TypeVar
 from urllib.parse import quote, urlsplit
 
 import httpx2
@@ -47,6 +48,8 @@ from .types import (
 
 VERSION = "0.1.0"
 MCP_REVISION = "2026-07-28"
+P = ParamSpec("P")
+T = TypeVar("T")
 EVENTS = {"Accept": "text/event-stream"}
 
 
@@ -264,6 +267,19 @@ def unexpected(what: str) -> NoReturn:
     raise UnexpectedReply(what, code="unexpected_reply", hint=hint)
 
 
+def reader(read: Callable[P, T]) -> Callable[P, T]:
+    """Says so if a reply has another form than this version knows."""
+
+    @functools.wraps(read)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return read(*given, **named)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            unexpected("the reply has another form than this client knows")
+
+    return checked
+
+
 class EventParser:
     """Takes server-sent events apart. Bytes may be cut anywhere, also inside of a character."""
 
@@ -289,30 +305,29 @@ class EventParser:
                     yield event, "\n".join(data)
 
 
+@reader
 def event(name: str, data: str, asked: Request) -> TurnEvent | ConfidantError | None:
     """What an event says; None if it is of a kind that this version does not know."""
-    try:
-        body = json.loads(data)
-        match name:
-            case "progress":
-                return Progress(body["content"])
-            case "delta":
-                return Delta(body["content"], body["metadata"]["seq"])
-            case "settings_request":
-                return SettingsRequest(tuple(body["metadata"]["settings"]))
-            case "enriched":
-                return Enriched(body["metadata"])
-            case "final_response" | "hitl_request":
-                return ending(body)
-            case "error":
-                told = body["metadata"]
-                kind = kind_of(told["code"], None)
-                return kind(body["content"], code=told["code"], hint=told["hint"], request_id=body.get("request_id") or asked.request_id)
-    except (ValueError, KeyError, TypeError):
-        unexpected("an event of the stream has another form than this client knows")
+    body = json.loads(data)
+    match name:
+        case "progress":
+            return Progress(body["content"])
+        case "delta":
+            return Delta(body["content"], body["metadata"]["seq"])
+        case "settings_request":
+            return SettingsRequest(tuple(body["metadata"]["settings"]))
+        case "enriched":
+            return Enriched(body["metadata"])
+        case "final_response" | "hitl_request":
+            return ending(body)
+        case "error":
+            told = body["metadata"]
+            kind = kind_of(told["code"], None)
+            return kind(body["content"], code=told["code"], hint=told["hint"], request_id=body.get("request_id") or asked.request_id)
     return None
 
 
+@reader
 def ending(body: Json) -> Ending:
     """How a turn ended, for now."""
     told, request_id = body["metadata"], body["request_id"]
@@ -332,6 +347,7 @@ def ending(body: Json) -> Ending:
     return Question(request_id, body["content"], tuple(told.get("options", ())))
 
 
+@reader
 def approval(told: Json) -> Approval:
     return Approval(
         approval_id=told["approval_id"],
@@ -346,10 +362,12 @@ def approval(told: Json) -> Approval:
     )
 
 
+@reader
 def approvals(body: Json) -> list[Approval]:
     return [approval(one) for one in body["approvals"]]
 
 
+@reader
 def session_export(body: Json) -> SessionExport:
     messages = tuple(
         Message(one["type"], one["content"], moment(one["timestamp"]), one["audience"], one["request_id"], one.get("unanswered"), one)
@@ -358,6 +376,7 @@ def session_export(body: Json) -> SessionExport:
     return SessionExport(body["session_id"], moment(body["exported_at"]), messages, body)
 
 
+@reader
 def person_export(body: Json) -> PersonExport:
     sessions = tuple(session_export(one) for one in body["sessions"])
     return PersonExport(body["user_id"], moment(body["exported_at"]), sessions, tuple(body.get("unreadable", ())), body)
@@ -370,6 +389,7 @@ def erasure(body: Json) -> Receipt | WouldErase:
     return Receipt(body["erased"], moment(body["at"]), *counts, body)
 
 
+@reader
 def receipt(body: Json) -> Receipt:
     done = erasure(body)
     if not isinstance(done, Receipt):
@@ -377,6 +397,7 @@ def receipt(body: Json) -> Receipt:
     return done
 
 
+@reader
 def would_erase(body: Json) -> WouldErase:
     looked = erasure(body)
     if not isinstance(looked, WouldErase):
@@ -384,6 +405,7 @@ def would_erase(body: Json) -> WouldErase:
     return looked
 
 
+@reader
 def tool_result(body: bytes, media: str) -> dict[str, Any]:
     """What a tool gives back, as JSON or in a stream of events; raises what it refuses with."""
     message: dict[str, Any] | None = None
@@ -418,6 +440,7 @@ def _fired(told: Json) -> dict[str, int]:
     return {rule["rule"]: rule["count"] for rule in told["rules_fired"]}
 
 
+@reader
 def stored(told: Json) -> Stored:
     return Stored(
         session_id=told["session_id"],
@@ -430,12 +453,14 @@ def stored(told: Json) -> Stored:
     )
 
 
+@reader
 def preview(told: Json) -> Preview:
     shown = told["preview"]
     kept = card(told["memory_card"])
     return Preview(shown["sha256"], shown["bytes"], shown["payload_json"], kept, _fired(told["redaction"]), told)
 
 
+@reader
 def hits(told: Json) -> Hits:
     return [
         Hit(one["cass_session_id"], one["cascade_uri"], one["title"], one["snippet"], tuple(one["tags"]), one["created_at"], one["score"])
@@ -443,6 +468,7 @@ def hits(told: Json) -> Hits:
     ]
 
 
+@reader
 def memory(told: Json) -> Memory:
     kept = told["artifact"]
     return Memory(
@@ -456,11 +482,13 @@ def memory(told: Json) -> Memory:
     )
 
 
+@reader
 def forgotten(told: Json) -> Forgotten:
     counts = (told.get("permanent", 0), told.get("pending", 0))
     return Forgotten(told["forgotten"], told["dry_run"], *counts, tuple(told["cascade_uris"]))
 
 
+@reader
 def estimate(told: Json) -> Estimate:
     return Estimate(
         told["bytes"], told["monthly_storage_usd"], told["estimated_request_usd"], told["total_estimated_usd"], told.get("assumptions", {})
