@@ -21,8 +21,8 @@ ALICE = "http:team:main:alice"
 class Cutter:
     """A server in between that cuts the first connections: once what comes back has the words, or before anything goes through."""
 
-    def __init__(self, port: int, words: bytes, cuts: int) -> None:
-        self._port, self._words, self.left, self.connections = port, words, cuts, 0
+    def __init__(self, port: int, words: bytes, cuts: int, then: Callable[[], object] = lambda: None) -> None:
+        self._port, self._words, self._then, self.left, self.connections = port, words, then, cuts, 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -45,6 +45,9 @@ class Cutter:
                 client.sendall(piece)
                 if self.left and self._words in seen:
                     self.left -= 1
+                    # The other thread waits for more of it, and would keep it open.
+                    client.shutdown(socket.SHUT_RDWR)
+                    self._then()
                     return
 
     def close(self) -> None:

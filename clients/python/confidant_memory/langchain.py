@@ -127,10 +127,20 @@ class Redact(Runnable[Any, Any]):
         )
 
     def _message(self, message: BaseMessage) -> BaseMessage:
-        changed: dict[str, Any] = {"content": self._clean(message.content), "additional_kwargs": self._clean(message.additional_kwargs)}
+        content = message.content
+        changed: dict[str, Any] = {
+            "content": self._clean(content)
+            if isinstance(content, str)
+            else [self._block(one) if isinstance(one, dict) else self._clean(one) for one in content],
+            "additional_kwargs": self._block(message.additional_kwargs),
+        }
         if isinstance(message, AIMessage):
-            changed["tool_calls"] = self._clean(message.tool_calls)
+            changed["tool_calls"] = [{**call, "args": self._clean(call["args"])} for call in message.tool_calls]
         return message.model_copy(update=changed)
+
+    def _block(self, block: dict[str, Any]) -> dict[str, Any]:
+        """A part of a message. Ids look random, and calls and their results find each other by them."""
+        return {key: value if key in ("type", "id", "index", "tool_call_id") else self._clean(value) for key, value in block.items()}
 
 
 class ConfidantMemories(BaseRetriever):
