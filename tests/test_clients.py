@@ -214,12 +214,13 @@ def test_memories_are_kept_found_opened_and_forgotten(client: ours.Confidant) ->
     memory = client.memory("alice")
     preview = memory.preview("bug-1", WORK, tags=["bug"])
     assert preview.redactions == {"email": 1} and "john.doe@example.com" not in preview.payload and memory.list() == []
-    assert refused(lambda: memory.store("bug-1", WORK, expect_sha256="0" * 64)).code == "changed"
+    changed = refused(lambda: memory.store("bug-1", WORK, expect_sha256="0" * 64))
+    assert isinstance(changed, ours.Conflict) and changed.code == "changed"
     stored = memory.store("bug-1", WORK, tags=["bug"], expect_sha256=preview.sha256)
     assert stored.indexed and not stored.already_stored and stored.card == preview.card
     assert memory.store("bug-1", WORK, tags=["bug"]).already_stored
     (hit,) = memory.query("why did we roll back?")
-    assert (hit.uri, hit.session_id, hit.tags) == (stored.uri, "bug-1", ("bug", "bug-fix")) or hit.uri == stored.uri
+    assert (hit.uri, hit.session_id) == (stored.uri, "bug-1") and "bug" in hit.tags
     assert memory.query("roll back", tags=["nothing"]) == [] and client.memory("bob").list() == []
     assert memory.list(start="2025-12-21T00:00:00Z", end="2025-12-22T00:00:00Z", limit=5) and memory.list(start="2026-01-01T00:00:00Z") == []
     opened = memory.retrieve(hit.uri)

@@ -34,6 +34,26 @@ KINDS = ("wheel", "npm", "deb", "archive", "image")
 START_SECONDS = 120
 NOT_TRIED = "# not tried by the tests: "
 
+# The client that came with the package, and what it says.
+CLIENT = """\
+from pathlib import Path
+from confidant_memory import Confidant, redact
+token = Path("confidant-data/admin.token").read_text()
+with Confidant("http://127.0.0.1:7367", token=token) as confidant:
+    print(confidant.session("http:t:m:eve").ask("Hello, I'm Eve").memory)
+print(redact("write to jane@example.org").text)
+"""
+MODULE = """\
+import { readFileSync } from "node:fs";
+import { Confidant } from "confidant-memory";
+import { Redactor } from "confidant-memory/redact";
+const token = readFileSync("confidant-data/admin.token", "utf8");
+const confidant = new Confidant({ url: "http://127.0.0.1:7367", token });
+console.log((await confidant.session("http:t:m:eve").ask("Hello, I'm Eve")).memory);
+console.log((await new Redactor().redact("write to jane@example.org")).value);
+"""
+SAID = "kept\nwrite to <REDACTED:EMAIL>\n"
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root of a process")
 
 
@@ -203,14 +223,20 @@ def test_the_wheel_installs_into_an_empty_environment_and_answers(
     assert wheel.name.endswith(f"-py3-none-manylinux_{newest[0]}_{newest[1]}_{os.uname().machine}.whl")
 
     subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
-    env = environment(place, place / "venv/bin") | {"PIP_NO_INDEX": "1", "VIRTUAL_ENV": str(place / "venv")}
+    env = environment(place, place / "venv/bin") | {"VIRTUAL_ENV": str(place / "venv")}
     with reported("wheel", capsys):
         (commands,) = sections()["pip"]
         assert paste(commands, packages, env).endswith(f"confidant {version()}\n")
         with served("confidant", env=env, folder=place) as port:
             first_answer(port, place / "confidant-data")
+            # The module asks the server that came with it, and redacts with the program that came with it.
+            asked = CLIENT.replace("7367", str(port))
+            assert paste(f"python - <<'END'\n{asked}END", place, env) == SAID
     said = paste("pip check && pip uninstall --yes --quiet confidant-memory", place, env)
     assert said == "No broken requirements found.\n" and not (place / "venv/bin/confidant").exists()
+    assert not list((place / "venv").rglob("confidant_memory"))
+    # Where no index can be reached, the program alone.
+    assert paste(f"pip install --quiet --no-index --no-deps {wheel} && confidant --version", place, env) == f"confidant {version()}\n"
 
 
 def version() -> str:
@@ -231,6 +257,8 @@ def test_the_npm_packages_install_offline_and_answer(packages: Path, place: Path
             assert paste(commands, project, env).endswith(f"confidant {version()}\n")
             with served(project / "node_modules/.bin/confidant", env=env, folder=project) as port:
                 first_answer(port, project / "confidant-data")
+                (project / "client.mjs").write_text(MODULE.replace("7367", str(port)))
+                assert paste("node client.mjs", project, env) == SAID
 
 
 def test_the_launcher_passes_on_how_the_program_ends(packages: Path, place: Path) -> None:

@@ -59,6 +59,10 @@ def test_the_ai_sdk_of_vercel(server: Confidant, npm: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["openai_agents.py", "vercel_ai.mjs"])
 def test_with_a_real_language_model(real_server: Confidant, npm: Path, tmp_path: Path, name: str) -> None:
     """However well it answers: every event of its stream is understood, and words come."""
+    real_server.stop()
+    # It goes on for as long as it may.
+    real_server.environment["CONFIDANT_MODEL__MAX_TOKENS"] = "24"
+    real_server.start()
     (tmp_path / "node_modules").symlink_to(npm / "node_modules")
     example = tmp_path / name
     example.write_bytes((EXAMPLES / name).read_bytes())

@@ -119,17 +119,17 @@ test("memories are kept, found, opened and forgotten", async () => {
 });
 
 test("errors have a kind and say what to do", async () => {
-  const cases: [Promise<unknown>, ErrorKind][] = [
-    [new Confidant({ url, token: "nobody" }).session("http:t:m:a").ask(MARKER), "unauthenticated"],
-    [client.session(MARKER).ask("hello"), "invalid_request"],
-    [client.memory().list(), "invalid_request"],
-    [client.approval("apr-none"), "not_found"],
-    [new Confidant({ url: "http://127.0.0.1:1", token, retries: 0 }).session("http:t:m:a").export(), "unreachable"],
-    [new Confidant({ url: env("SILENT_URL"), token, retries: 0, timeoutMs: 300 }).session("http:t:m:a").ask("x"), "timed_out"],
-    [new Confidant({ url: env("STRANGE_URL"), token, retries: 0 }).session("http:t:m:a").approvals(), "unexpected_reply"],
-    [new Confidant({ url: env("STRANGE_URL"), token, retries: 0 }).memory("a").list(), "unexpected_reply"],
+  const cases: [() => Promise<unknown>, ErrorKind][] = [
+    [() => new Confidant({ url, token: "nobody" }).session("http:t:m:a").ask(MARKER), "unauthenticated"],
+    [() => client.session(MARKER).ask("hello"), "invalid_request"],
+    [() => client.memory().list(), "invalid_request"],
+    [() => client.approval("apr-none"), "not_found"],
+    [() => new Confidant({ url: "http://127.0.0.1:9", token, retries: 0 }).session("http:t:m:a").export(), "unreachable"],
+    [() => new Confidant({ url: env("SILENT_URL"), token, retries: 0, timeoutMs: 300 }).session("http:t:m:a").ask("x"), "timed_out"],
+    [() => new Confidant({ url: env("STRANGE_URL"), token, retries: 0 }).session("http:t:m:a").approvals(), "unexpected_reply"],
+    [() => new Confidant({ url: env("STRANGE_URL"), token, retries: 0 }).memory("a").list(), "unexpected_reply"],
   ];
-  for (const [work, kind] of cases) assert.equal((await refused(work)).kind, kind);
+  for (const [work, kind] of cases) assert.equal((await refused(work())).kind, kind);
   for (const bad of ["", "a\nb", "tökén"]) assert.throws(() => new Confidant({ url, token: bad }), ConfidantError);
   for (const bad of ["127.0.0.1:7367", "ftp://x", "http://me:pass@x"]) assert.throws(() => new Confidant({ url: bad, token }), ConfidantError);
   let given = 0;

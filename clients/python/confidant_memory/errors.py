@@ -122,6 +122,9 @@ _BY_CODE: dict[str, type[ConfidantError]] = {
     "cancelled": Cancelled,
     "not_your_approval": Forbidden,
     "forbidden": Forbidden,
+    "not_allowed": Forbidden,
+    "internal": ServerFailed,
+    "tampered": ServerFailed,
     "not_found": NotFound,
     "no_such_approval": NotFound,
     "rate_limited": RateLimited,
@@ -129,7 +132,7 @@ _BY_CODE: dict[str, type[ConfidantError]] = {
     **dict.fromkeys(("blocked", "unclean"), Blocked),
     **dict.fromkeys(("bus_unreachable", "no_worker", "starting", "stopping", "storage_failed", "timeout", "unavailable"), Unavailable),
     **dict.fromkeys(
-        ("already_decided", "answer_gone", "approval_expired", "awaits_approval", "busy", "erased", "hash_mismatch", "interrupted", "request_id_reused"),
+        ("already_decided", "answer_gone", "approval_expired", "awaits_approval", "busy", "changed", "erased", "hash_mismatch", "interrupted", "request_id_reused"),
         Conflict,
     ),
 }

@@ -73,15 +73,16 @@ const BY_STATUS: Record<number, ErrorKind> = {
 const BY_CODE = new Map<string, ErrorKind>([
   ["cancelled", "cancelled"],
   ["rate_limited", "rate_limited"],
-  ...(["not_your_approval", "forbidden"] as const).map((code) => [code, "forbidden"] as const),
+  ...(["not_your_approval", "not_allowed", "forbidden"] as const).map((code) => [code, "forbidden"] as const),
   ...(["not_found", "no_such_approval"] as const).map((code) => [code, "not_found"] as const),
   ...(["invalid", "invalid_request", "invalid_session_id"] as const).map((code) => [code, "invalid_request"] as const),
+  ...(["internal", "tampered"] as const).map((code) => [code, "server_failed"] as const),
   ...(["blocked", "unclean"] as const).map((code) => [code, "blocked"] as const),
   ...(["bus_unreachable", "no_worker", "starting", "stopping", "storage_failed", "timeout", "unavailable"] as const).map(
     (code) => [code, "unavailable"] as const,
   ),
   ...(
-    ["already_decided", "answer_gone", "approval_expired", "awaits_approval", "busy", "erased", "hash_mismatch", "interrupted", "request_id_reused"] as const
+    ["already_decided", "answer_gone", "approval_expired", "awaits_approval", "busy", "changed", "erased", "hash_mismatch", "interrupted", "request_id_reused"] as const
   ).map((code) => [code, "conflict"] as const),
 ]);
 

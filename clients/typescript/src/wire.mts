@@ -212,6 +212,17 @@ export class EventParser {
 // What the server sends is read field by field here, and typed from here on.
 type Told = any;
 
+/** Says so if a reply has another form than this version knows. */
+function reader<T>(read: (body: Told) => T): (body: Told) => T {
+  return (body) => {
+    try {
+      return read(body);
+    } catch (error) {
+      throw error instanceof ConfidantError ? error : unexpected("the reply has another form than this client knows");
+    }
+  };
+}
+
 /** What an event says; undefined if it is of a kind that this version does not know. */
 export function event(name: string, data: string, request: Request): TurnEvent | ConfidantError | undefined {
   try {
@@ -242,7 +253,7 @@ export function event(name: string, data: string, request: Request): TurnEvent |
 }
 
 /** How a turn ended, for now. */
-export function ending(body: Told): Ending {
+export const ending = reader((body: Told): Ending => {
   const told = body.metadata;
   if (body.message_type === "final_response") {
     const answer: Answer = {
@@ -260,9 +271,9 @@ export function ending(body: Told): Ending {
   }
   if ("approval_id" in told) return approval(told);
   return quiet({ type: "question", requestId: body.request_id, text: body.content, options: [...(told.options ?? [])] }, []);
-}
+});
 
-export function approval(told: Told): Approval {
+export const approval = reader((told: Told): Approval => {
   const read: Approval = {
     type: "approval",
     approvalId: told.approval_id,
@@ -276,37 +287,37 @@ export function approval(told: Told): Approval {
     audience: told.audience,
   };
   return quiet(read, ["approvalId", "tool", "expiresAt", "audience"]);
-}
+});
 
-export function approvals(body: Told): Approval[] {
+export const approvals = reader((body: Told): Approval[] => {
   return body.approvals.map(approval);
-}
+});
 
-export function sessionExport(body: Told): SessionExport {
+export const sessionExport = reader((body: Told): SessionExport => {
   const messages = body.messages.map((one: Told): Message => {
     const { type, content, timestamp, audience, request_id, unanswered } = one;
     return quiet({ kind: type, text: content, at: new Date(timestamp), audience, requestId: request_id, unanswered, raw: one }, ["kind", "at", "audience"]);
   });
   return quiet({ sessionId: body.session_id, exportedAt: new Date(body.exported_at), messages, raw: body }, ["exportedAt"]);
-}
+});
 
-export function personExport(body: Told): PersonExport {
+export const personExport = reader((body: Told): PersonExport => {
   const { user_id, exported_at, sessions, unreadable = [] } = body;
   const read: PersonExport = { userId: user_id, exportedAt: new Date(exported_at), sessions: sessions.map(sessionExport), unreadable, raw: body };
   return quiet(read, ["exportedAt", "unreadable"]);
-}
+});
 
-export function receipt(body: Told): Receipt {
+export const receipt = reader((body: Told): Receipt => {
   if (body.dry_run) throw unexpected("the server did not erase");
   const { erased, at, sessions, records, tokens, derived = {} } = body;
   return quiet({ erased, at: new Date(at), sessions, records, tokens, derived, raw: body }, ["erased", "at", "sessions", "records", "tokens", "derived"]);
-}
+});
 
-export function wouldErase(body: Told): WouldErase {
+export const wouldErase = reader((body: Told): WouldErase => {
   if (body.dry_run !== true) throw unexpected("the server erased instead of looking");
   const { erased, sessions, messages, derived = {} } = body;
   return { erased, sessions, messages, derived };
-}
+});
 
 /** What a tool gives back, as JSON or in a stream of events; throws what it refuses with. */
 export function toolResult(body: string, media: string): Told {
@@ -349,7 +360,7 @@ function card(told: Told): Card {
   return quiet(told, []);
 }
 
-export function stored(told: Told): Stored {
+export const stored = reader((told: Told): Stored => {
   const { session_id, cascade_uri, indexed, already_stored = false, memory_card, redaction } = told;
   const read: Stored = {
     sessionId: session_id,
@@ -361,22 +372,22 @@ export function stored(told: Told): Stored {
     raw: told,
   };
   return quiet(read, ["uri", "indexed", "alreadyStored", "redactions"]);
-}
+});
 
-export function preview(told: Told): Preview {
+export const preview = reader((told: Told): Preview => {
   const { sha256, bytes, payload_json } = told.preview;
   const read: Preview = { sha256, size: bytes, payload: payload_json, card: card(told.memory_card), redactions: fired(told.redaction), raw: told };
   return quiet(read, ["sha256", "size", "redactions"]);
-}
+});
 
-export function hits(told: Told): Hit[] {
+export const hits = reader((told: Told): Hit[] => {
   return told.hits.map((one: Told): Hit => {
     const { cass_session_id, cascade_uri, title, snippet, tags, created_at, score } = one;
     return quiet({ sessionId: cass_session_id, uri: cascade_uri, title, snippet, tags, createdAt: created_at, score }, ["uri", "createdAt", "score"]);
   });
-}
+});
 
-export function memory(told: Told): Memory {
+export const memory = reader((told: Told): Memory => {
   const { session_id, timestamp, memory_card, tags, raw_session } = told.artifact;
   const read: Memory = {
     uri: told.cascade_uri,
@@ -388,17 +399,17 @@ export function memory(told: Told): Memory {
     raw: told,
   };
   return quiet(read, ["uri", "timestamp"]);
-}
+});
 
-export function forgotten(told: Told): Forgotten {
+export const forgotten = reader((told: Told): Forgotten => {
   const { forgotten: count, dry_run, permanent = 0, pending = 0, cascade_uris } = told;
   return { forgotten: count, dryRun: dry_run, permanent, pending, uris: cascade_uris };
-}
+});
 
-export function estimate(told: Told): Estimate {
+export const estimate = reader((told: Told): Estimate => {
   const { bytes, monthly_storage_usd, estimated_request_usd, total_estimated_usd, assumptions = {} } = told;
   return { size: bytes, monthlyStorageUsd: monthly_storage_usd, requestUsd: estimated_request_usd, totalUsd: total_estimated_usd, assumptions };
-}
+});
 
 /** The value, which Node prints with these fields only: what people said does not belong into logs. */
 export function quiet<T extends object>(value: T, shown: readonly (keyof T)[]): T {
