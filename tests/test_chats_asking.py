@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,3 +97,23 @@ def test_a_search_looks_through_the_chats_on_the_device(server: Confidant, ana: 
     (gave,) = [line["gave"] for line in lines if "gave" in line]
     assert [piece["name"] for piece in gave] == ["sailing"] and SAID in gave[0]["text"]
     assert SAID in last(model), "the model has what was found"
+
+
+def test_what_answers_may_use_is_listed_and_switched_off_by_name(server: Confidant, ana: Person) -> None:
+    folder = server.data_dir / "instructions"
+    folder.mkdir(exist_ok=True)
+    mode = "---\nslot: focus\nfocus: web.research\nname: Research\ndescription: Cites sources.\n---\nCite every source."
+    (folder / "research.md").write_text(mode)
+
+    def switches() -> dict[str, dict]:
+        return {line["switch"]: line for line in ana.do("/switch") if "switch" in line}
+
+    deadline = time.monotonic() + 60
+    while "focus:web.research" not in (listed := switches()):
+        assert time.monotonic() < deadline, listed
+    research = listed["focus:web.research"]
+    assert research == {"switch": "focus:web.research", "on": True, "about": "Research: Cites sources."}
+    assert listed["settings"]["on"] and listed["tools"]["on"]
+    assert {"off": "focus:web.research"} in ana.do("/switch focus:web.research off")
+    assert not switches()["focus:web.research"]["on"]
+    assert "Cite every source" not in json.dumps(listed)

@@ -2,7 +2,8 @@
 // was typed is lost, and it arrives later.
 //
 //   browser ─▶ a proxy that can be cut off, and that can lie (world/lies.ts) ─▶ the program, which can be put back to a backup
-// About the protocol and not about layout: run once, with a phone where a second browser is needed.
+// About the protocol and not about layout: run once, with a phone where a second browser is needed. The states are drawn at both sizes in
+// states.browser.ts.
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

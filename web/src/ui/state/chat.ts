@@ -302,6 +302,7 @@ function tell(turn: LiveTurn, event: Extract<CoreEvent, { turn: string }>): void
     case "ended":
       turn.state.value = "heard";
       turn.wishes.value = [];
+      turn.approvals.value = [];
       seenTools.value = [...new Set([...seenTools.value, ...event.tools])];
       turn.finish.value = event.finish;
       turn.progress.value = null;
@@ -309,6 +310,7 @@ function tell(turn: LiveTurn, event: Extract<CoreEvent, { turn: string }>): void
     case "failed":
       turn.state.value = "unanswered";
       turn.wishes.value = [];
+      turn.approvals.value = [];
       turn.error.value = event.error;
       break;
     case "made":
