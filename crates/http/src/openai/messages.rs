@@ -265,7 +265,7 @@ impl ChatMessage {
 
 impl CalledTool {
     fn call(self) -> Option<ClientCall> {
-        let CalledTool { id, kind, function } = self;
+        let Self { id, kind, function } = self;
         let CalledFunction { name, arguments } = function?;
         let is_fit = kind.is_none_or(|kind| kind == "function")
             && (1..=LONGEST_ID).contains(&id.len())
