@@ -46,6 +46,7 @@ macro_rules! mounted {
             mod snapshots;
             mod sockets;
             mod syncing;
+            mod tools;
             mod witness;
 
             use super::*;
