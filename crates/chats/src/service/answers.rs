@@ -186,7 +186,7 @@ impl Inner {
         let DecideAiTask { chat, turn, approval, allow } = decide;
         let running = self.answers.find(&peer.account, &turn).filter(|one| one.place.chat == chat);
         let running = running.ok_or_else(not_found)?;
-        if !running.waits_for(approval.as_str()) || !running.goes_on() {
+        if !running.asked_last(approval.as_str()) || !running.goes_on() {
             return Err(not_found());
         }
         let telling = self.answers.answerer()?.decide(&running.place, &turn, approval.as_str(), allow);

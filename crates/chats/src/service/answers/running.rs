@@ -510,13 +510,9 @@ impl Running {
     }
 
     /// Whether this is what the person was asked last. Another word would end the turn without an answer, so it is refused before.
-    pub(super) fn waits_for(&self, approval: &str) -> bool {
+    pub(super) fn asked_last(&self, approval: &str) -> bool {
         let buffer = self.buffer.lock();
-        let last = buffer.events.iter().rev().find_map(|event| match event {
-            ServerEvent::AiApprovalRequested(asked) => Some(asked.approval.as_str() == approval),
-            _ => None,
-        });
-        last.unwrap_or(false)
+        buffer.waits_for.as_ref().is_some_and(|(_, asked)| asked.approval.as_str() == approval)
     }
 
     /// The person has said a word on a tool; whether it was waited for.
