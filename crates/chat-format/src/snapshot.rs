@@ -399,7 +399,7 @@ mod tests {
         let branch = vec![
             message(Role::User, "where to?", &[shown.clone(), hidden]),
             message(Role::Tool, "working notes", &[]),
-            message(Role::Assistant, "Rome", &[shown.clone()]),
+            message(Role::Assistant, "Rome", std::slice::from_ref(&shown)),
         ];
         let embeds = [(shown, text("a map")), (other, text("another chat's"))].into();
         Snapshot::of_branch((7, 9), Some("Trip".to_owned()), branch, &embeds).unwrap()
