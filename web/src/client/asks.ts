@@ -442,7 +442,7 @@ export async function giveHistory(device: Device, asked: RequestChatHistory): Pr
     await tell(device, { type: "chat_history", chat, turn: turn.turn, messages: part, more });
   }
   turn.histories += 1;
-  return turn.tell({ told: "history", messages: turn.branch.length });
+  return turn.tell({ told: "history", messages: messages.length });
 }
 
 /**
