@@ -136,7 +136,8 @@ fn no_list_and_no_text_is_without_a_limit() {
                     count
                 }
                 text => {
-                    *text = Value::from("x".repeat(400_000));
+                    // More than the largest of them, a receipt.
+                    *text = Value::from("x".repeat(600_000));
                     texts += 1;
                     0
                 }
