@@ -245,7 +245,11 @@ impl Toolbox for Cutting {
 
 /// A model that calls this tool, and says what came of it.
 #[derive(Debug)]
-struct Calling(&'static str);
+struct Calling {
+    tool: &'static str,
+    /// What it says before it calls.
+    before: &'static str,
+}
 
 #[async_trait]
 impl Model for Calling {
@@ -253,11 +257,13 @@ impl Model for Calling {
         "deleting"
     }
 
-    async fn respond(&self, prompt: &Prompt, _: Deltas<'_>) -> Result<Answer, ModelError> {
-        let (name, id) = (self.0.to_owned(), "c".to_owned());
+    async fn respond(&self, prompt: &Prompt, deltas: Deltas<'_>) -> Result<Answer, ModelError> {
+        let (name, id) = (self.tool.to_owned(), "c".to_owned());
         let call = ToolCall { id, name, arguments: serde_json::json!({}), signatures: Vec::new() };
-        let calls = if prompt.steps.is_empty() { vec![call] } else { Vec::new() };
-        Ok(Answer { text: "All is done.".into(), calls, model: "deleting".into(), usage: None })
+        let (text, calls) =
+            if prompt.steps.is_empty() { (self.before, vec![call]) } else { ("All is done.", Vec::new()) };
+        deltas(text);
+        Ok(Answer { text: text.to_owned(), calls, model: "deleting".into(), usage: None })
     }
 
     async fn check(&self) -> Result<(), ModelError> {
@@ -271,10 +277,10 @@ async fn calls_of_a_clients_tools_and_their_results_go_over_the_bus() {
     for speech in [Speech::Sealed, Speech::Plain] {
         let Some(server) = Server::start(&[]) else { return };
         let settings = || BusSettings { speech, ..bus(&server.url()) };
-        let worker = engine(&server, Arc::new(Calling("get_weather"))).await;
+        let worker = engine(&server, Arc::new(Calling { tool: "get_weather", before: "Looking." })).await;
         let mut working = worker.become_worker(settings()).await.unwrap();
         let _working = tokio::spawn(async move { working.work().await });
-        let gateway = engine(&server, Arc::new(Calling("get_weather"))).await;
+        let gateway = engine(&server, Arc::new(Calling { tool: "get_weather", before: "Looking." })).await;
         gateway.become_gateway(settings()).await.unwrap();
         let tool = ToolSpec {
             name: "get_weather".into(),
@@ -310,7 +316,11 @@ async fn a_decision_whose_store_fails_afterwards_stands_and_says_so() {
     let storage = Storage::redis(&redis_settings(&proxy.url())).await.unwrap();
     let parts = Parts {
         toolbox: Arc::clone(&tools) as _,
-        ..Parts::new(storage, keys(&[1]), Arc::new(Calling("files.delete")) as Arc<dyn Model>)
+        ..Parts::new(
+            storage,
+            keys(&[1]),
+            Arc::new(Calling { tool: "files.delete", before: "" }) as Arc<dyn Model>,
+        )
     };
     let engine = Engine::open(parts).await.unwrap();
     let alice = session(&engine, "http:r:main:alice");
