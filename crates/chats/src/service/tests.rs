@@ -39,6 +39,7 @@ macro_rules! mounted {
             mod answers;
             mod attacks;
             mod checks;
+            mod deleting;
             mod keys;
             mod letters;
             mod marks;

@@ -1,6 +1,6 @@
 //! Writes to chats: stored as a whole, answered, and told to the account's other sockets.
 
-use confidant_chat_format::{ChatId, Digest, ItemId};
+use confidant_chat_format::{AccountId, ChatId, Digest, ItemId};
 use confidant_chat_protocol::{
     ChatDeleted, ChatUpdated, DeleteChat, DeleteMessage, EncryptedChatMetadata, EncryptedMetadataStored,
     FloorPut, ItemSent, List, ManifestPut, MessageDeleted, Placed, ServerEvent, ServerFrame, WriteConflict,
@@ -163,7 +163,8 @@ impl Inner {
         })
     }
 
-    /// Deletes a chat and destroys its key. Deleted once more after a kill in between, its key is destroyed as well.
+    /// Deletes a chat and destroys its key. A deletion that is refused takes nothing with it: a turn that runs goes on. Deleted once more
+    /// after a kill in between, the chat's words and its key go as well.
     pub(crate) async fn delete_chat(&self, peer: &Peer, delete: DeleteChat) -> Answer<Vec<Step>> {
         let (account, chat) = (&peer.account, &delete.chat);
         let room = self.hub.room(account);
@@ -175,22 +176,18 @@ impl Inner {
             list: list_put(vec![delete.floor.clone()], delete.manifest.clone())?,
             now: self.now(),
         };
-        // First what can be made again: a chat that is gone must not leave words behind.
-        self.forget_words(account, chat).await?;
         let seq = match self.store.delete_chat(stored).await {
             Err(StoreError::Conflict { .. }) => {
                 let conflict = self.write_conflict(peer, chat).await?;
                 return Ok(vec![Step::event(ServerEvent::WriteConflict(conflict))]);
             }
             Err(StoreError::NotFound) => {
-                self.forget_all(account, chat).await?;
-                self.vault.destroy_chats(account, std::slice::from_ref(chat)).await?;
+                self.forget_chat(account, chat).await?;
                 return Err(StoreError::NotFound.into());
             }
             seq => seq?,
         };
-        self.forget_all(account, chat).await?;
-        self.vault.destroy_chats(account, std::slice::from_ref(chat)).await?;
+        self.forget_chat(account, chat).await?;
         self.forget_ahead(account, Some(chat)).await;
         self.witness(account, Act::ChatDeleted).await;
         let event = ServerEvent::ChatDeleted(ChatDeleted { chat: chat.clone() });
@@ -201,6 +198,13 @@ impl Inner {
             self.hub.publish(account, peer.seat, frames);
         }
         Ok(vec![Step::change(seq, event)])
+    }
+
+    /// Everything that is kept of a chat that is gone from the store: its turns and words, what was kept beyond them, its key.
+    async fn forget_chat(&self, account: &AccountId, chat: &ChatId) -> Answer<()> {
+        self.forget_words(account, chat).await?;
+        self.forget_all(account, chat).await?;
+        Ok(self.vault.destroy_chats(account, std::slice::from_ref(chat)).await?)
     }
 }
 

@@ -46,7 +46,7 @@ impl Asker {
         }
     }
 
-    fn take(&mut self, asked: &ChatMessageAdded) {
+    pub(super) fn take(&mut self, asked: &ChatMessageAdded) {
         self.branch.extend([asked.message.clone(), asked.reply.clone()]);
     }
 }
