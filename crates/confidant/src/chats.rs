@@ -16,7 +16,7 @@
 
 pub(crate) mod ahead;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -120,9 +120,9 @@ async fn postgres(_: &Loaded, _: &PostgresAddress) -> anyhow::Result<Stored> {
 /// What became of chats when conversations were copied to another store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copied {
-    /// There are none.
+    /// There are none, or `web.url` says where they are.
     None,
-    /// They stay where they are: the other store is none for them.
+    /// They stay where they are, and are found there from either store.
     Stay,
     /// There were some at the destination already.
     There,
@@ -130,10 +130,19 @@ pub(crate) enum Copied {
     Rows(u64),
 }
 
-/// Copies the chats that are kept beside conversations at `from` to where they would be beside those at `to`.
-pub(crate) async fn copy(from: &DataPlace, to: &DataPlace) -> anyhow::Result<Copied> {
-    let Some(source) = beside_data(from, false).await? else { return Ok(Copied::None) };
-    let Some(target) = beside_data(to, true).await? else { return Ok(Copied::Stay) };
+/// Copies the chats of a server that has its conversations at `from` to where it looks for them with conversations at `to`.
+pub(crate) async fn copy(loaded: &Loaded, from: &DataPlace, to: &DataPlace) -> anyhow::Result<Copied> {
+    if loaded.config.web.is_elsewhere() {
+        return Ok(Copied::None);
+    }
+    let (from, to) = (Beside::of(loaded, from), Beside::of(loaded, to));
+    let Some(source) = from.open(false).await? else { return Ok(Copied::None) };
+    if let (Beside::File(from), Beside::File(to)) = (&from, &to)
+        && files::is_same(from, to)
+    {
+        return Ok(Copied::Stay);
+    }
+    let Some(target) = to.open(true).await? else { return Ok(Copied::Stay) };
     match store::copy(&*source, &*target).await {
         Ok(rows) => Ok(Copied::Rows(rows)),
         Err(StoreError::NotEmpty) => Ok(Copied::There),
@@ -141,16 +150,40 @@ pub(crate) async fn copy(from: &DataPlace, to: &DataPlace) -> anyhow::Result<Cop
     }
 }
 
-/// The chats beside conversations; made only if `make`.
-async fn beside_data(place: &DataPlace, make: bool) -> anyhow::Result<Option<Box<dyn store::Copied>>> {
-    Ok(match place {
-        DataPlace::Sqlite { folder, .. } if make || files::is_in(Some(folder.clone()), FILE)? => {
-            Some(Box::new(SqliteChats::open(folder).context("the chats cannot be opened")?))
+/// Where chats are, of a server that has its conversations somewhere.
+enum Beside {
+    /// In this folder.
+    File(PathBuf),
+    #[cfg(feature = "postgres")]
+    Database(Box<confidant_postgres::Link>),
+    Nowhere,
+}
+
+impl Beside {
+    fn of(loaded: &Loaded, place: &DataPlace) -> Self {
+        match place {
+            DataPlace::Memory => Self::Nowhere,
+            DataPlace::Sqlite { folder, .. } => Self::File(folder.clone()),
+            #[cfg(feature = "postgres")]
+            DataPlace::Postgres(settings) if !loaded.config.web.is_a_file() => {
+                Self::Database(Box::new(link(settings.clone())))
+            }
+            _ => Self::File(loaded.config.server.data_dir.clone()),
         }
-        #[cfg(feature = "postgres")]
-        DataPlace::Postgres(settings) => Some(Box::new(connect(&link(settings.clone())).await?)),
-        _ => None,
-    })
+    }
+
+    /// The chats there; made only if `make`.
+    async fn open(&self, make: bool) -> anyhow::Result<Option<Box<dyn store::Copied>>> {
+        Ok(match self {
+            Self::File(folder) if make || files::is_in(Some(folder.clone()), FILE)? => {
+                crate::open::make_folder(folder)?;
+                Some(Box::new(SqliteChats::open(folder).context("the chats cannot be opened")?))
+            }
+            #[cfg(feature = "postgres")]
+            Self::Database(link) => Some(Box::new(connect(link).await?)),
+            _ => None,
+        })
+    }
 }
 
 /// The service over a store, with the engine's keys and audit log.

@@ -50,6 +50,12 @@ pub(crate) fn is_in(folder: Option<PathBuf>, name: &str) -> Result<bool, LookErr
     folder.map_or(Ok(false), |folder| is_there(&folder.join(name)))
 }
 
+/// Whether two paths lead to the same folder, as far as they lead anywhere.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
+}
+
 /// Makes a folder that only its owner can enter, with those above it.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)

@@ -7,20 +7,22 @@ use secrecy::SecretString;
 
 /// Asks for a secret, without showing it; or takes the line that was piped in. `setting` has it otherwise.
 pub(super) fn ask(question: &str, setting: &str) -> anyhow::Result<SecretString> {
+    ask_if_any(question)?
+        .ok_or_else(|| anyhow!("nothing was given; hint: type it, pipe it in, or set {setting}"))
+}
+
+/// The same for a secret that a person need not have.
+pub(super) fn ask_if_any(question: &str) -> anyhow::Result<Option<SecretString>> {
     let stdin = io::stdin();
-    let _hidden = if stdin.is_terminal() {
+    // Before the question: what is typed before terminals hide it is thrown away, and who reads the question may type at once.
+    let _hidden = stdin.is_terminal().then(Hidden::begin).transpose()?;
+    if stdin.is_terminal() {
         say(question)?;
-        Some(Hidden::begin()?)
-    } else {
-        None
-    };
+    }
     let mut line = zeroize::Zeroizing::new(String::new());
     stdin.lock().read_line(&mut line)?;
     let secret = line.trim_end_matches(['\n', '\r']);
-    if secret.is_empty() {
-        return Err(anyhow!("nothing was given; hint: type it, pipe it in, or set {setting}"));
-    }
-    Ok(SecretString::from(secret))
+    Ok((!secret.is_empty()).then(|| SecretString::from(secret)))
 }
 
 /// Prints a question.

@@ -6,6 +6,7 @@
 
 mod again;
 mod asking;
+mod authenticator;
 mod commands;
 mod giving;
 mod keeping;
@@ -255,28 +256,7 @@ async fn log_in(setup: Setup, args: &ServerArgs, loaded: &Loaded) -> anyhow::Res
         })?;
         password(login, loaded)?
     };
-    with_totp(credential, async |credential| Device::log_in(setup.clone(), credential).await).await
-}
-
-/// Does what a credential is asked for; a password that is refused is tried with a one-time code, where somebody can type one.
-async fn with_totp<T>(
-    credential: Credential,
-    mut attempt: impl AsyncFnMut(&Credential) -> Result<T, Error>,
-) -> anyhow::Result<T> {
-    match attempt(&credential).await {
-        Err(Error::Denied { error, .. })
-            if error.name() == "login-refused"
-                && matches!(credential, Credential::Password { .. })
-                && io::stdin().is_terminal() =>
-        {
-            note(
-                "refused; if the account needs a code from an authenticator app, type it; otherwise press Ctrl-C",
-            );
-            let code = hidden::ask("Code: ", "nothing else")?;
-            Ok(attempt(&credential.with_totp(code.expose_secret().trim())?).await?)
-        }
-        done => Ok(done?),
-    }
+    authenticator::with_totp(credential, async |credential| Device::log_in(setup.clone(), credential).await).await
 }
 
 async fn pair(setup: &Setup) -> anyhow::Result<Device> {

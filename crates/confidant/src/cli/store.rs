@@ -84,7 +84,7 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         (Storage::open(&from.0, from.1.as_ref()).await?, Storage::open(&to.0, to.1.as_ref()).await?);
     // First: what says that a copy is complete is written with the conversations. Once it says so, chats go on there.
     let chats = match is_copied(&source, &target).await? {
-        false => chats::copy(&from.0, &to.0).await?,
+        false => chats::copy(loaded, &from.0, &to.0).await?,
         true => Copied::None,
     };
     let bar = progress_bar("copying {bar:30} {pos}/{len} sessions, {eta} left");
@@ -146,10 +146,14 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Faulty);
     }
     tell_what_is_next(&keys);
-    if chats == Copied::Stay {
-        note(
-            "chats that only their owner can open stay where they are; set web.url to their place, such as sqlite:/path/folder",
-        );
+    match (chats, &to.0) {
+        (Copied::Stay, _) => note(
+            "chats that only their owner can open stay in chats.db of the data folder: keep that file when you erase the old store",
+        ),
+        (Copied::Rows(_), DataPlace::Redis(_)) => note(
+            "chats that only their owner can open are in chats.db of this machine's data folder: serve from here, or set web.url",
+        ),
+        _ => {}
     }
     Ok(Outcome::Done)
 }

@@ -143,6 +143,16 @@ impl WebSection {
         }
     }
 
+    /// Whether chats are at a place of their own, wherever conversations are.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        matches!(self.url, Some(WebUrl::Postgres(_) | WebUrl::Sqlite(Some(_))))
+    }
+
+    /// Whether chats are in chats.db of the data folder, wherever conversations are.
+    pub(crate) fn is_a_file(&self) -> bool {
+        self.url == Some(WebUrl::Sqlite(None))
+    }
+
     /// Whether somebody asked for chats, so that a server that cannot have them says so and does not start.
     pub(crate) fn is_wanted(&self) -> bool {
         self.enabled == Some(true) || self.url.is_some()

@@ -36,6 +36,7 @@ impl Remote<'_> {
         match word {
             "ask" => self.ask(rest).await?,
             "retry" => self.retry(rest).await?,
+            "instead" => self.ask_instead(rest).await?,
             "approve" => self.decide(true).await?,
             "deny" if !self.data_requests.is_empty() => self.give_nothing().await?,
             "deny" => self.decide(false).await?,
@@ -76,6 +77,17 @@ impl Remote<'_> {
             Self::message(&view, rest)?.0
         };
         let asked = self.device.retry(&chat, &message, &self.options(&chat))?;
+        self.begin_turn(&chat, &asked).await
+    }
+
+    /// Another question in the place of one: a branch, with what was said before.
+    async fn ask_instead(&mut self, rest: &str) -> anyhow::Result<()> {
+        let chat = self.open_chat()?;
+        let (message, text) = Self::message(&self.device.chat(&chat)?, rest)?;
+        if text.is_empty() {
+            return Err(anyhow!("the question is missing; hint: /instead NUMBER TEXT"));
+        }
+        let asked = self.device.ask_instead(&chat, &message, text, &self.options(&chat))?;
         self.begin_turn(&chat, &asked).await
     }
 

@@ -6,7 +6,8 @@ use confidant_client::{ChatView, Credential, LossReason, MessageView, OperationK
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
-use super::{Next, Remote, login_of, new_password, recovery, with_totp};
+use super::authenticator::{with_any_totp, with_totp};
+use super::{Next, Remote, login_of, new_password, recovery};
 use crate::output::{self, counted, note};
 
 impl Remote<'_> {
@@ -71,13 +72,13 @@ impl Remote<'_> {
                 let device = DeviceId::parse(rest).map_err(|_| {
                     anyhow!("the device is missing; hint: /devices lists them, then /revoke dev_…")
                 })?;
-                let credential = self.credential()?;
-                self.device.revoke_device(&credential, &device).await?;
+                let (by, this) = (self.credential()?, &mut self.device);
+                with_totp(by, async |by| this.revoke_device(by, &device).await).await?;
                 note("it is logged out, but may still have the account key; /rotate replaces that key");
             }
             "pair" => {
-                let credential = self.credential()?;
-                self.device.pair(rest, &credential).await?;
+                let (by, device) = (self.credential()?, &mut self.device);
+                with_totp(by, async |by| device.pair(rest, by).await).await?;
                 note("sent to the new device");
             }
             "login" => {
@@ -88,6 +89,7 @@ impl Remote<'_> {
                 self.arrive().await?;
             }
             "password" => self.change_password().await?,
+            "authenticator" => self.authenticator(rest).await?,
             "recover" => self.recover().await?,
             "rotate" => self.rotate().await?,
             "put-back" => self.put_back().await?,
@@ -96,7 +98,9 @@ impl Remote<'_> {
                 self.device.log_out(rest == "everywhere").await?;
                 return Ok(Next::End);
             }
-            "erase" if rest == "everything" => return Ok(Next::Erase(Box::new(self.credential()?))),
+            "erase" if rest == "everything" => {
+                return Ok(Next::Erase(Box::new(with_any_totp(self.credential()?)?)));
+            }
             "erase" => {
                 return Err(anyhow!(
                     "this deletes the account and all its chats for good; hint: /erase everything"
@@ -321,7 +325,8 @@ impl Remote<'_> {
         let login = login_of(self.login.as_deref())?;
         let new = crate::cli::hidden::ask("New password: ", "nothing else: it is asked for")?;
         let new = Credential::password(login.as_str(), new.expose_secret())?;
-        self.device.change_credentials(&by, &[new], None).await?;
+        let (new, device) = ([new], &mut self.device);
+        with_totp(by, async |by| device.change_credentials(by, &new, None).await).await?;
         note("changed; other devices stay logged in; run /rotate if somebody else knew the old password");
         Ok(())
     }
@@ -340,7 +345,8 @@ impl Remote<'_> {
     async fn rotate(&mut self) -> anyhow::Result<()> {
         let by = self.credential()?;
         let code = RecoveryCode::random();
-        self.device.rotate(&by, &[by.clone(), Credential::Recovery(code.clone())]).await?;
+        let (new, device) = (Credential::Recovery(code.clone()), &mut self.device);
+        with_totp(by, async |by| device.rotate(by, &[by.clone(), new.clone()]).await).await?;
         note(
             "the account key is replaced; other devices are logged out, and other ways to log in no longer work",
         );
@@ -355,8 +361,8 @@ impl Remote<'_> {
     }
 
     async fn export(&mut self, file: &str) -> anyhow::Result<()> {
-        let by = self.credential()?;
-        let exported = self.device.export(&by).await?.to_json();
+        let (by, device) = (self.credential()?, &mut self.device);
+        let exported = with_totp(by, async |by| device.export(by).await).await?.to_json();
         if file.is_empty() {
             return output::line(&exported);
         }
@@ -415,7 +421,8 @@ fn why(why: &LossReason) -> &'static str {
 
 const HELP: &str = "\
 /list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is stored in the open one, unanswered
-/ask TEXT  /retry [NUMBER]  /approve  /deny           ask, or ask again; decide whether a tool may run
+/ask TEXT  /retry [NUMBER]  /instead NUMBER TEXT      ask; ask again; ask something else in the place of a message
+/approve  /deny                                       decide whether a tool may run
 /wait  /cancel  /give-up                              wait for, stop or give up an answer
 /switch [NAME on|off]                                 what answers may use: lists it, or switches it for all devices
 /cache [on|off]  /keep [NAME on|off]                  whether the server keeps this chat's words for a while; what else it keeps
@@ -426,6 +433,7 @@ const HELP: &str = "\
 /snapshots  /snapshots end NUMBER                     what you share; ends a link
 /queue  /queue discard NUMBER  /sync                  what waits to be stored; changes that another device overtook
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   the account's devices
-/password  /recover  /rotate  /login  /logout [everywhere]
+/password  /authenticator on|off  /recover  /rotate   what opens the account
+/login  /logout [everywhere]
 /put-back                                             after a restored backup: writes this device's data again
 /export [FILE]  /erase everything  /quit";

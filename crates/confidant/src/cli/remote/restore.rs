@@ -15,6 +15,7 @@ use confidant_engine::clock::Millis;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
+use super::authenticator::with_totp;
 use super::{PUT_BACK, Remote, ServerArgs, login_of, new_password};
 use crate::cli::shared::{JsonArg, Outcome};
 use crate::config::Loaded;
@@ -105,16 +106,20 @@ impl Remote<'_> {
         let form = JsonArg { json: self.json };
         let done = match self.device.put_back().await {
             Err(Error::NotLoggedIn | Error::LoggedOut(_)) => {
-                let by = self.credential()?;
-                self.device.put_back_by(&by).await
+                let (by, device) = (self.credential()?, &mut self.device);
+                let done = with_totp(by, async |by| device.put_back_by(by).await).await;
+                match done {
+                    Ok(done) => Ok(done),
+                    Err(error) => Err(error.downcast::<Error>()?),
+                }
             }
             done => done,
         };
         let done = match done {
             // Chats whose keys the server has lost: this device may have them.
             Ok(done) if !done.refused.is_empty() => {
-                let by = self.credential()?;
-                self.device.restore_rings(&by).await?;
+                let (by, device) = (self.credential()?, &mut self.device);
+                with_totp(by, async |by| device.restore_rings(by).await).await?;
                 self.device.put_back().await
             }
             done => done,
