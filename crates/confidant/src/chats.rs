@@ -135,9 +135,9 @@ pub(crate) async fn copy(loaded: &Loaded, from: &DataPlace, to: &DataPlace) -> a
     if loaded.config.web.is_elsewhere() {
         return Ok(Copied::None);
     }
-    let (from, to) = (Beside::of(loaded, from), Beside::of(loaded, to));
+    let (from, to) = (Where::of(loaded, from), Where::of(loaded, to));
     let Some(source) = from.open(false).await? else { return Ok(Copied::None) };
-    if let (Beside::File(from), Beside::File(to)) = (&from, &to)
+    if let (Where::File(from), Where::File(to)) = (&from, &to)
         && files::is_same(from, to)
     {
         return Ok(Copied::Stay);
@@ -151,7 +151,7 @@ pub(crate) async fn copy(loaded: &Loaded, from: &DataPlace, to: &DataPlace) -> a
 }
 
 /// Where chats are, of a server that has its conversations somewhere.
-enum Beside {
+enum Where {
     /// In this folder.
     File(PathBuf),
     #[cfg(feature = "postgres")]
@@ -159,7 +159,7 @@ enum Beside {
     Nowhere,
 }
 
-impl Beside {
+impl Where {
     fn of(loaded: &Loaded, place: &DataPlace) -> Self {
         match place {
             DataPlace::Memory => Self::Nowhere,

@@ -256,7 +256,8 @@ async fn log_in(setup: Setup, args: &ServerArgs, loaded: &Loaded) -> anyhow::Res
         })?;
         password(login, loaded)?
     };
-    authenticator::with_totp(credential, async |credential| Device::log_in(setup.clone(), credential).await).await
+    authenticator::with_totp(credential, async |credential| Device::log_in(setup.clone(), credential).await)
+        .await
 }
 
 async fn pair(setup: &Setup) -> anyhow::Result<Device> {
