@@ -20,6 +20,7 @@ mod beside;
 mod drive;
 mod history;
 mod marks;
+mod proved;
 pub(super) mod running;
 
 use std::sync::Arc;
@@ -124,7 +125,7 @@ impl Inner {
         let answerer = self.answers.answerer()?;
         let keep = mark.as_ref().map_or(Keep::Cache, |mark| mark.keep);
         let place = Place { account: peer.account.clone(), chat, keep };
-        let telling = answerer.again(&place, &turn, &after).await?;
+        let telling = self.heard_again(&**answerer, &place, &turn, after).await?;
         // Its words are in the memory of another process: then its letter is waited for.
         if telling.is_none() && mark.as_ref().is_none_or(|mark| !mark.is_held) {
             return Err(not_found());
@@ -134,8 +135,8 @@ impl Inner {
             None => (None, message.zip(reply)),
         };
         let running = Running::again(place, &turn, after, ids);
-        if let Some(transcript) = asked_at {
-            running.asked_at(transcript);
+        if let Some(asked_at) = asked_at {
+            running.asked_at(asked_at);
         }
         running.listen(seat);
         let taken = {

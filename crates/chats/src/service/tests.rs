@@ -47,6 +47,7 @@ macro_rules! mounted {
             mod snapshots;
             mod sockets;
             mod syncing;
+            mod thieves;
             mod tools;
             mod witness;
 

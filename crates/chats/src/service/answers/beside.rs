@@ -15,7 +15,7 @@ use super::running::Running;
 use crate::answerer::Answer;
 use crate::vault::Key;
 
-/// Proves what is beside an answer; says where the transcript stands before the answer.
+/// Proves what is beside an answer, with the key that the answer is proved with; says where the transcript stands before the answer.
 pub(super) fn prove(
     key: &Key,
     running: &Running,

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::beside;
 use super::history::{self, Before};
+use super::proved::{self, AskedAt};
 use super::running::{CalledOff, Part, Running, Stage};
 use crate::answerer::{AnswerEvent, AnswerStream, Approval, Ask, Branch, Have, Made, Place, Wants};
 use crate::service::Inner;
@@ -78,16 +79,19 @@ async fn begin(
 ) -> Answer<AnswerStream> {
     on_time(running)?;
     let answerer = Arc::clone(service.answers.answerer()?);
-    let wanted = match history::compare(&answerer.have(&running.place).await?, &ask) {
-        Before::Kept(kept) if !ask.history => Err((None, kept.transcript)),
+    let have = answerer.have(&running.place).await?;
+    let (have, is_proved) = service.known_branch(&running.place, have, &ask).await?;
+    let wanted = match history::compare(&have, &ask) {
+        Before::Kept(kept) if !ask.history => Err((None, kept.transcript, is_proved)),
         Before::Nothing => {
             let transcript = Transcript::start();
-            Err((Some(Branch { lines: Vec::new(), transcript }), transcript))
+            let is_proved = service.is_first(&running.place, &ask.message).await?;
+            Err((Some(Branch { lines: Vec::new(), transcript }), transcript, is_proved))
         }
         Before::Kept(kept) => Ok((HistoryReason::Other, kept.messages)),
         Before::Wanted(reason, have) => Ok((reason, have)),
     };
-    let (history, before) = match wanted {
+    let (history, before, is_proved) = match wanted {
         Err(known) => known,
         Ok((reason, have)) => {
             if !ask.history {
@@ -104,15 +108,19 @@ async fn begin(
             let heard = heard?;
             let key = service.vault.key(&running.place.account, None).await?;
             let key = key.ok_or_else(|| unavailable("the server has lost the account's key"))?;
-            let branch = history::prove(&key, &running.place.chat, heard);
+            let (branch, is_proved) = history::prove(&key, &running.place.chat, heard);
             let transcript = branch.transcript;
-            (Some(branch), transcript)
+            (Some(branch), transcript, is_proved)
         }
     };
     let transcript = before.then(TranscriptKind::User, ask.text.as_str());
-    running.asked_at(transcript);
+    let asked_at = AskedAt { transcript, is_proved };
+    running.asked_at(asked_at);
     let mut question = question(running, ask, (before, transcript), history);
-    service.mark(running, transcript).await;
+    if !is_proved {
+        service.distrust(&mut question).await?;
+    }
+    service.mark(running, asked_at).await;
     question.safety = service.known_safety(running).await?.map(|row| row.bytes.to_vec());
     on_time(running)?;
     Ok(answerer.answer(question))
@@ -388,18 +396,21 @@ pub(super) async fn ended(
         Some(_) => service.vault.key(&running.place.account, None).await.ok().flatten(),
         None => None,
     };
-    let (end, beside) = match (running.transcript(), &key) {
-        (Some(asked), Some(key)) => {
-            let (before, beside) = beside::prove(key, running, asked, &answer);
-            (Some(before.then(TranscriptKind::Assistant, &words)), beside)
+    let (end, beside) = match (running.was_asked_at(), &key) {
+        (Some(AskedAt { transcript, is_proved }), Some(key)) => {
+            let key = proved::key(key, is_proved);
+            let (before, beside) = beside::prove(&key, running, transcript, &answer);
+            let transcript = before.then(TranscriptKind::Assistant, &words);
+            (Some(AskedAt { transcript, is_proved }), beside)
         }
         // What tools said cannot be proved without the place that it continues; nor can an answer to it, then.
         _ if cut || !answer.said.is_empty() => (None, None),
         _ => (service.stands_at(running).await, None),
     };
     let proof = match (&running.ids, end, &key) {
-        (Some((_, reply)), Some(end), Some(key)) => {
-            Some(end.prove(key, &running.place.chat, reply, TranscriptKind::Assistant))
+        (Some((_, reply)), Some(AskedAt { transcript, is_proved }), Some(key)) => {
+            let key = proved::key(key, is_proved);
+            Some(transcript.prove(&key, &running.place.chat, reply, TranscriptKind::Assistant))
         }
         _ => None,
     };
@@ -483,12 +494,16 @@ pub(super) fn publish(service: &Inner, running: &Running, event: ServerEvent) {
 
 impl Inner {
     /// Where the transcript stands with the answer of a turn that was asked for elsewhere: what is kept of the branch says so, if it ends with that.
-    async fn stands_at(&self, running: &Running) -> Option<Transcript> {
+    async fn stands_at(&self, running: &Running) -> Option<AskedAt> {
         let answerer = self.answers.answerer.as_ref().filter(|_| running.ids.is_some())?;
-        match answerer.have(&running.place).await {
-            Ok(Have::There(kept)) if kept.digest == running.after => Some(kept.transcript),
-            _ => None,
+        let Ok(Have::There(kept)) = answerer.have(&running.place).await else { return None };
+        for is_proved in [true, false] {
+            let after = self.kept_as(&running.place, running.after, is_proved).await;
+            if after.is_ok_and(|after| after == kept.digest) {
+                return Some(AskedAt { transcript: kept.transcript, is_proved });
+            }
         }
+        None
     }
 
     /// Whether a device has stored the answer.

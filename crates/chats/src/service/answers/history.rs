@@ -10,6 +10,7 @@ use confidant_chat_protocol::{ChatMessageAdded, Heard, HistoryReason, RefusedSen
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
+use super::proved;
 use super::running::Part;
 use crate::answerer::{Branch, Have, Kept, Line};
 use crate::service::refusals::{Answer, unavailable};
@@ -28,9 +29,9 @@ pub(super) enum Before {
 /// Compares what the server has with what the device expects.
 pub(super) fn compare(have: &Have, ask: &ChatMessageAdded) -> Before {
     match have {
-        Have::There(kept) if kept.digest == ask.before && kept.messages == ask.count => Before::Kept(*kept),
-        // The first message of a chat comes after nothing, whatever other branch the server has.
+        // The first message of a chat comes after nothing, whatever branch the server has.
         _ if ask.count == 0 => Before::Nothing,
+        Have::There(kept) if kept.digest == ask.before && kept.messages == ask.count => Before::Kept(*kept),
         Have::There(kept) => Before::Wanted(HistoryReason::Other, kept.messages),
         Have::Missing => Before::Wanted(HistoryReason::Missing, 0),
         Have::Unreadable => Before::Wanted(HistoryReason::Unreadable, 0),
@@ -70,16 +71,39 @@ pub(super) async fn collect(
 }
 
 /// A history, to be taken over: what is proved as what it says it is, the rest as quotations. What stands before the last summary is not
-/// told any more: the device shows it as summed up.
-pub(super) fn prove(account_key: &Key, chat: &ChatId, heard: Vec<Heard>) -> Branch {
-    let said = heard.iter().map(|one| Said {
-        id: &one.id,
-        kind: kind(one.by),
-        text: one.text.as_str(),
-        proof: one.proof.as_ref(),
-        sums_up: one.sums_up.map(Transcript::resume),
-    });
-    let (kinds, transcript) = adopt(account_key, chat, Transcript::start(), said);
+/// told any more: the device shows it as summed up. Says whether it proves the question that continues it ([`super::proved`]).
+pub(super) fn prove(account_key: &Key, chat: &ChatId, heard: Vec<Heard>) -> (Branch, bool) {
+    let unproved = proved::key(account_key, false);
+    let (mut kinds, mut transcript, mut is_proved) = (Vec::new(), Transcript::start(), false);
+    for one in &heard {
+        let sums_up = one.sums_up.map(Transcript::resume);
+        // Only as the first, a summary takes the place of what it sums up.
+        let is_moved = one.by == SaidBy::Summary
+            && !kinds.is_empty()
+            && sums_up.is_some_and(|place| place != transcript);
+        let said = Said {
+            id: &one.id,
+            kind: kind(one.by),
+            text: one.text.as_str(),
+            proof: one.proof.as_ref().filter(|_| !is_moved),
+            sums_up,
+        };
+        let by = [(account_key, true), (&unproved, false)].into_iter().find_map(|(key, proves)| {
+            let (kinds, next) = adopt(key, chat, transcript, [said]);
+            (kinds == [said.kind]).then_some((next, proves))
+        });
+        match by {
+            Some((next, proves)) => {
+                is_proved |= proves && said.kind != TranscriptKind::User;
+                kinds.push(said.kind);
+                transcript = next;
+            }
+            None => {
+                kinds.push(TranscriptKind::Quoted);
+                transcript = transcript.then(TranscriptKind::Quoted, said.text);
+            }
+        }
+    }
     let summed_up = heard.iter().rposition(|one| one.by == SaidBy::Summary).unwrap_or(0);
     let (mut before, mut after, mut lines) = (0, Transcript::start(), Vec::new());
     for (one, kind) in heard.into_iter().zip(kinds) {
@@ -92,7 +116,7 @@ pub(super) fn prove(account_key: &Key, chat: &ChatId, heard: Vec<Heard>) -> Bran
         lines.push(line);
     }
     lines.drain(..summed_up);
-    Branch { lines, transcript }
+    (Branch { lines, transcript }, is_proved)
 }
 
 const fn kind(by: SaidBy) -> TranscriptKind {

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout_at};
 
 use super::drive;
+use super::proved::AskedAt;
 use super::running::{Running, Stage};
 use crate::answerer::{Left, Place};
 use crate::service::letters::waits;
@@ -40,8 +41,8 @@ pub(super) struct Mark {
     pub(super) reply: MessageId,
     /// The digest of the branch with its reply.
     pub(super) after: Digest,
-    /// Where the transcript stands with the question.
-    pub(super) asked_at: Transcript,
+    /// Where the question stands.
+    pub(super) asked_at: AskedAt,
     pub(super) keep: Keep,
     /// Whether somebody has the turn in hand now.
     pub(super) is_held: bool,
@@ -59,6 +60,8 @@ struct Stored {
     after: Digest,
     asked_at: Digest,
     once: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unproved: bool,
 }
 
 impl Mark {
@@ -68,8 +71,9 @@ impl Mark {
             message: self.message.clone(),
             reply: self.reply.clone(),
             after: self.after,
-            asked_at: *self.asked_at.digest(),
+            asked_at: *self.asked_at.transcript.digest(),
             once: self.keep == Keep::Turn,
+            unproved: !self.asked_at.is_proved,
         };
         let json = serde_json::to_vec(&stored).expect("a mark is plain data with text as keys");
         seal(key, SUITE, &context(account, chat, turn), 1, &json)
@@ -90,7 +94,10 @@ impl Mark {
         }
         Ok(Self {
             after: stored.after,
-            asked_at: Transcript::resume(stored.asked_at),
+            asked_at: AskedAt {
+                transcript: Transcript::resume(stored.asked_at),
+                is_proved: !stored.unproved,
+            },
             message: stored.message,
             reply: stored.reply,
             keep: if stored.once { Keep::Turn } else { Keep::Cache },
@@ -167,7 +174,7 @@ impl Service {
 impl Inner {
     /// Marks a turn that is about to be given to whoever answers. What cannot be marked is answered all the same. A chat that is not
     /// stored has no mailbox.
-    pub(super) async fn mark(&self, running: &Running, asked_at: Transcript) {
+    pub(super) async fn mark(&self, running: &Running, asked_at: AskedAt) {
         let Some((message, reply)) = running.ids.clone() else { return };
         let Place { account, chat, keep } = &running.place;
         let mark = Mark { message, reply, after: running.after, asked_at, keep: *keep, is_held: true };
@@ -336,12 +343,18 @@ mod tests {
 
     #[test]
     fn a_mark_opens_for_its_turn_only_and_shows_nothing() {
+        for is_proved in [true, false] {
+            opens_for_its_turn_only(is_proved);
+        }
+    }
+
+    fn opens_for_its_turn_only(is_proved: bool) {
         let (key, ana, chat, turn) = (Key::random(), AccountId::random(), ChatId::random(), TurnId::random());
         let mark = Mark {
             message: MessageId::random(),
             reply: MessageId::random(),
             after: Digest::of(b"after"),
-            asked_at: Transcript::start(),
+            asked_at: AskedAt { transcript: Transcript::start(), is_proved },
             keep: Keep::Turn,
             is_held: false,
         };

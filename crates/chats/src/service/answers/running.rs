@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use confidant_chat_format::{AccountId, ChatId, Digest, MessageId, Transcript, TurnId};
+use confidant_chat_format::{AccountId, ChatId, Digest, MessageId, TurnId};
 use confidant_chat_protocol::limits::{MAX_DELTA, MAX_QUERY};
 use confidant_chat_protocol::{
     AiApprovalRequested, AiMessageUpdate, AiTypingEnded, ChatHistory, ChatMessageAdded, Given,
@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use zeroize::{Zeroize as _, Zeroizing};
 
+use super::proved::AskedAt;
 use crate::answerer::{Answerer, Place};
 use crate::service::refusals::{Answer, malformed, not_found, unavailable};
 use crate::service::secret::random;
@@ -191,8 +192,8 @@ struct Buffer {
     wanted: Option<RequestChatHistory>,
     /// What was asked for, and where it goes until it is given.
     data_requests: Vec<(Given, Option<DataSender>)>,
-    /// Where the transcript stands with the question.
-    transcript: Option<Transcript>,
+    /// Where the question stands.
+    asked_at: Option<AskedAt>,
     /// Until when its mark says that it is in hand here, if it has one.
     in_hand: Option<Millis>,
 }
@@ -480,13 +481,13 @@ impl Running {
         let _gone = stage.wait_for(|stage| *stage != Stage::Waits).await.map(drop);
     }
 
-    /// Where the transcript stands with the question, for the proof of its answer.
-    pub(super) fn asked_at(&self, transcript: Transcript) {
-        self.buffer.lock().transcript = Some(transcript);
+    /// Where the question stands, for the proof of its answer.
+    pub(super) fn asked_at(&self, asked_at: AskedAt) {
+        self.buffer.lock().asked_at = Some(asked_at);
     }
 
-    pub(super) fn transcript(&self) -> Option<Transcript> {
-        self.buffer.lock().transcript
+    pub(super) fn was_asked_at(&self) -> Option<AskedAt> {
+        self.buffer.lock().asked_at
     }
 
     /// Its mark says that it is in hand here until then, or no longer.

@@ -13,7 +13,7 @@ use crate::answerer::MemoryAnswerer;
 /// A device that asks: it makes digests as one with the chat's key does.
 pub(super) struct Asker {
     pub(super) chat: ChatId,
-    branch: Vec<MessageId>,
+    pub(super) branch: Vec<MessageId>,
 }
 
 fn digest(branch: &[MessageId]) -> Digest {
@@ -65,7 +65,7 @@ pub(super) fn ask_event(question: &ChatMessageAdded) -> ClientEvent {
     ClientEvent::ChatMessageAdded(question.clone())
 }
 
-fn heard(id: &MessageId, by: SaidBy, text: &str, proof: Option<Digest>) -> Heard {
+pub(super) fn heard(id: &MessageId, by: SaidBy, text: &str, proof: Option<Digest>) -> Heard {
     Heard { id: id.clone(), by, text: Text::cut(text), proof, count: None, sums_up: None }
 }
 
