@@ -14,6 +14,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,10 @@ ERASED = "dora"
 LONG, LONG_TURNS, LONG_KEPT = "http:team:main:frank", 72, 8
 WAITING = "http:desk:main:erin"
 CONVERSATION, TAXES = "car", "What do I pay when I import a car?"
+# Somebody whose chats only they can open, at a device in the folder.
+LOGIN, PASSWORD, DEVICE = "gina", "tests only: a long password", "device"
+CHAT = "Travel"
+CODE = re.compile(r"needs this code, today: ([0-9a-f]{32})")
 CARD = {"summary": "JWT validation failed in auth-service. Decided to roll back to v2.3.1."}
 
 
@@ -92,6 +97,27 @@ class Place:
     def chat(self, tenant: str, user: str, room: str | None, text: str) -> str:
         return self.run("chat", "--tenant", tenant, "--user", user, *(["--room", room] if room else []), "--once", text)
 
+    def device(self, server: Confidant, name: str, *commands: str, options: tuple[str, ...] = (), **environment: str) -> list[dict]:
+        """What a device prints for these commands of its owner, a JSON object per line."""
+        arguments = ["--login", LOGIN, *options, *(part for command in commands for part in ("--do", command))]
+        secrets = {"CHAT_PASSWORD": PASSWORD, "HOME": str(self.folder)} | environment
+        printed = self.run("chat", "--json", "--server", server.url, "--device", str(self.folder / name), *arguments, **secrets)
+        return [json.loads(line) for line in printed.splitlines()]
+
+    def chats(self, server: Confidant, name: str, **environment: str) -> list[dict]:
+        """What a device shows of each chat, in the order of their titles."""
+        listed = sorted(self.device(server, name, "/list", **environment), key=lambda one: one["title"])
+        return [
+            {
+                "title": one["title"],
+                "draft": one["draft"],
+                "messages": [
+                    [line["role"], line["body"]] for line in self.device(server, name, f"/open {one['chat']}", **environment) if "role" in line
+                ],
+            }
+            for one in listed
+        ]
+
     @contextlib.contextmanager
     def serving(self, **environment: str) -> Iterator[Confidant]:
         port = free_port()
@@ -105,7 +131,8 @@ class Place:
 
     def sessions(self) -> list[dict]:
         """What each session exports: who said what, in the order of the sessions' names."""
-        listed = sorted((one["tenant"], one["session_id"]) for one in self.json("session", "list"))
+        # What is kept of a chat for its next answer ends after a day, wherever the chat is.
+        listed = sorted((one["tenant"], one["session_id"]) for one in self.json("session", "list") if not one["session_id"].startswith("web:"))
         return [
             {"tenant": tenant, "session_id": session, "messages": self.messages(tenant, session)}
             for tenant, session in listed
@@ -171,9 +198,9 @@ def psql(port: int, folder: Path, user: str, database: str, script: str) -> None
 
 
 def dump_postgres(port: int, folder: Path) -> str:
-    """The program's schema as SQL that its own role can run, on any later PostgreSQL."""
+    """The program's schemas as SQL that its own role can run, on any later PostgreSQL."""
     file = folder / "kept.sql"
-    how = ["--inserts", "--no-owner", "--no-privileges", "--schema=confidant", "-f", file]
+    how = ["--inserts", "--no-owner", "--no-privileges", "--schema=confidant", "--schema=confidant_chats", "-f", file]
     where = ["-h", folder, "-p", port, "-U", "postgres", "-d", postgres_servers.DATABASE]
     postgres_servers.run(postgres_servers.program("pg_dump"), *how, *where)
     # What a newer pg_dump sets and an older server does not know, and what only psql of the same age does.
@@ -222,6 +249,10 @@ def names() -> list[str]:
     return sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
 
 
+def has_chats(name: str) -> bool:
+    return all("chats" in store for store in json.loads((FIXTURES / name / "expected.json").read_text())["stores"].values())
+
+
 def size() -> int:
     return sum(file.stat().st_size for file in FIXTURES.rglob("*") if file.is_file())
 
@@ -235,6 +266,8 @@ class Kept:
     token: str
     revoked: str
     receipt: Path
+    # Of the account that has chats, if the fixture has some.
+    recovery_code: str | None
 
 
 @contextlib.contextmanager
@@ -263,7 +296,7 @@ def restored(name: str, store: str, folder: Path, postgres: tuple[int, Path] | N
             psql(port, its_folder, postgres_servers.ROLE, database, script)
             environment["CONFIDANT_STORE__URL"] = postgres_url(port, database)
         expected = json.loads((fixture / "expected.json").read_text())["stores"][store]
-        yield Kept(Place(folder, environment), expected, secrets["token"], secrets["revoked"], receipt)
+        yield Kept(Place(folder, environment), expected, secrets["token"], secrets["revoked"], receipt, secrets.get("recovery_code"))
 
 
 # -- Making
@@ -324,7 +357,21 @@ def ask_a_model(place: Place) -> None:
         settings.unlink()
 
 
-def finish(place: Place) -> tuple[dict, str]:
+def keep_chats(place: Place) -> str:
+    """Chats that only their owner can open, one of them with an answer; gives the recovery code."""
+    model = RecordingModel()
+    try:
+        with place.serving(**model.environment) as server:
+            code = CODE.findall(server.log())[-1]
+            (made,) = place.device(server, DEVICE, "/label first", options=("--register", code))
+            place.device(server, DEVICE, f"/new {CHAT}", "/ask remember the ferry of 7:40", "/draft and the way back?")
+            place.device(server, DEVICE, "/new Notes", "written down", "second", "/edit 2 changed", "/memory tone short and plain")
+            return made["recovery_code"]
+    finally:
+        model.close()
+
+
+def finish(place: Place, recovery_code: str) -> tuple[dict, str]:
     """Tokens, a card, an erasure and a rotation; gives what opens them, and the id of the revoked token."""
     token = place.json("token", "new", "--role", "user:bob")
     revoked = place.json("token", "new", "--role", "agent", "--tenant", "acme")
@@ -344,6 +391,7 @@ def finish(place: Place) -> tuple[dict, str]:
         "token": token["token"],
         "revoked": revoked["token"],
         "receipt": receipt,
+        "recovery_code": recovery_code,
     }
     return secrets, revoked["id"]
 
@@ -366,8 +414,10 @@ def make_store(store: str, fixture: Path) -> dict:
         with empty(store, folder, fixture) as place:
             talk(place)
             ask_a_model(place)
-            secrets, revoked = finish(place)
-            found = expected(place) | {"revoked": revoked}
+            secrets, revoked = finish(place, keep_chats(place))
+            with place.serving() as server:
+                chats = place.chats(server, DEVICE)
+            found = expected(place) | {"revoked": revoked, "chats": chats}
         shutil.rmtree(folder / "tmp", ignore_errors=True)
         (folder / "confidant.log").unlink()
         # In the archive, where nobody takes them for secrets of anything else.

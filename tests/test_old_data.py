@@ -13,7 +13,7 @@ import old_data
 import postgres_servers
 import pytest
 from conftest import Confidant, turns_path
-from old_data import ERASED, STORES, WAITING, Kept, Place
+from old_data import CHAT, DEVICE, ERASED, FOUND_OR_NOT, STORES, WAITING, Kept, Place
 
 # What doctor may warn of: keys of a fixture get older and are not rotated.
 HARMLESS = {"rotation"}
@@ -26,7 +26,11 @@ def postgres() -> Iterator[tuple[int, Path]]:
         yield server
 
 
-@pytest.fixture(params=[(name, store) for name in old_data.names() for store in STORES], ids="-".join)
+FIXTURES = [(name, store) for name in old_data.names() for store in STORES]
+WITH_CHATS = [(name, store) for name, store in FIXTURES if old_data.has_chats(name)]
+
+
+@pytest.fixture(params=FIXTURES, ids="-".join)
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
     """Each fixture on each store, fresh for each test."""
     name, store = request.param
@@ -59,6 +63,10 @@ def ask(server: Confidant, session: str, token: str) -> int:
 def test_there_is_something_to_open() -> None:
     assert old_data.names(), "tests/old_data has no fixture"
     assert old_data.size() <= old_data.MOST_BYTES, "tests/old_data is too large: see its README"
+
+
+def test_there_are_chats_to_open() -> None:
+    assert WITH_CHATS, "no fixture in tests/old_data has chats"
 
 
 def test_it_verifies(kept: Kept) -> None:
@@ -135,4 +143,36 @@ def test_keys_can_be_rotated_again(kept: Kept) -> None:
     else:
         place.run("keys", "rotate")
     assert place.sessions() == kept.expected["sessions"]
+    is_well(place)
+
+
+@pytest.mark.parametrize("kept", WITH_CHATS, ids="-".join, indirect=True)
+def test_chats_open_on_the_old_device_and_on_new_ones(kept: Kept) -> None:
+    place, expected = kept.place, kept.expected["chats"]
+    assert len(expected) > 1 and any(chat["messages"] for chat in expected)
+    with place.serving() as server:
+        # The device that was there before: what it remembers of the account is the account's.
+        assert place.chats(server, DEVICE) == expected
+        place.device(server, DEVICE, "/new Later", "written today")
+        # New ones, by the password and by the recovery code.
+        assert [chat for chat in place.chats(server, "two") if chat["title"] != "Later"] == expected
+        by_code = {"CHAT_PASSWORD": "", "CHAT_RECOVERY_CODE": kept.recovery_code}
+        listed = place.device(server, "three", "/list", options=("--recover",), **by_code)
+        assert {chat["title"] for chat in listed} == {"Later", *(chat["title"] for chat in expected)}
+        (memory,) = place.device(server, "two", "/memory")
+        assert "short and plain" in json.dumps(memory)
+    is_well(place)
+
+
+@pytest.mark.parametrize("kept", WITH_CHATS, ids="-".join, indirect=True)
+def test_an_old_chat_goes_on_and_its_account_can_be_erased(kept: Kept) -> None:
+    place = kept.place
+    with place.serving() as server:
+        chat = next(chat for chat in place.device(server, DEVICE, "/list") if chat["title"] == CHAT)
+        before = len(place.device(server, DEVICE, f"/open {chat['chat']}"))
+        place.device(server, DEVICE, f"/open {chat['chat']}", "/ask and back?")
+        assert len(place.device(server, DEVICE, f"/open {chat['chat']}")) == before + 2
+        assert place.json("account", "count", codes=FOUND_OR_NOT)["accounts"] == 1
+        place.device(server, DEVICE, "/erase everything")
+    assert place.json("account", "count", codes=FOUND_OR_NOT)["accounts"] == 0
     is_well(place)
