@@ -100,6 +100,7 @@ async fn serve(loaded: &Loaded, role: Role) -> anyhow::Result<()> {
     let shutdown = Box::pin(async move { drop(until.changed().await) });
     // Before anybody can ask for an account.
     tell_first_code(&opened, address).await;
+    tell_of_others(loaded, &opened).await;
     let mut server =
         tokio::spawn(http::serve(listener, engine.clone(), http, mcp, standing, other_routes, shutdown));
     warn_of_plain_http(address);
@@ -265,6 +266,18 @@ fn check_chats(loaded: &mut Loaded, role: Role) -> anyhow::Result<()> {
     );
     loaded.config.web.turn_off();
     Ok(())
+}
+
+/// Says it where another server may have chats of its own, for the same people.
+async fn tell_of_others(loaded: &Loaded, opened: &Opened) {
+    let apart = matches!(loaded.config.chats_place(), Some(ChatsPlace::Sqlite(_)));
+    if opened.chats.is_some() && opened.shared && apart && opened.engine.others_alive().await.unwrap_or(false)
+    {
+        note(
+            "another process uses the same store; if it is a server on another machine, each of them has accounts and chats of its \
+             own; set web.url to postgres://… to share them, or web.enabled = false on all but one",
+        );
+    }
 }
 
 /// Prints the code that the first account needs, while there is none. It is not in the log.

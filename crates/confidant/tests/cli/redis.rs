@@ -81,6 +81,9 @@ fn several_servers_share_sessions_and_follow_a_rotation() {
     let home = home.set("CHECKPOINT_ENCRYPTION_KEY", KEY);
     let (one, token) = (Server::start(&home), fs::read_to_string(home.data("admin.token")).unwrap());
     let two = Server::start(&home);
+    // On another machine it would have accounts and chats of its own.
+    let warned = "each of them has accounts and chats of its own";
+    assert!(!one.said().contains(warned) && two.said().contains(warned), "{}", two.said());
     let ask = |server: &Server, query: &str| {
         let turns = "POST /api/v1/session/cli:db:main:alice/turns";
         let answer = server.ask(turns, token.trim(), &format!(r#"{{"query": "{query}"}}"#));
