@@ -328,6 +328,8 @@ pub trait Answerer: Send + Sync + std::fmt::Debug {
     async fn cancel(&self, place: &Place, turn: &TurnId) -> Result<bool, RefusedSent>;
     /// What answers in the chats of an account may use.
     async fn offers(&self, account: &AccountId) -> Result<Offers, RefusedSent>;
+    /// What is known of a chat's safety now, where turns without an answer added to it; with what was known before, of which nothing goes.
+    async fn safety(&self, place: &Place, known: Option<&[u8]>) -> Result<Option<Vec<u8>>, RefusedSent>;
     /// Forgets the words of a chat.
     async fn end(&self, place: &Place) -> Result<(), RefusedSent>;
     /// Forgets what is kept of a chat beyond its words; the receipt, if there was anything.

@@ -30,7 +30,7 @@ use confidant_engine::prepare::SafetyAction;
 use confidant_engine::tools::Tool;
 use confidant_engine::turn::{
     Beside, CarryOut, DataRequest, Ending, Enrichment, Final, History, MadeOfIt, MayAsk, Offered, Outbound,
-    PastChat, Piece, Recorded, SaidBy, Standing, SwitchedOff, Told, Turn, Wanted,
+    PastChat, Piece, Recorded, SafetyRecord, SaidBy, Standing, SwitchedOff, Told, Turn, Wanted,
 };
 use confidant_engine::{Error, Session, TurnRequest, WebSessions};
 use confidant_redact::visible_line;
@@ -265,6 +265,14 @@ impl Answerer for EngineAnswerer {
             focus_modes: offers.focus_modes.into_iter().map(focus_mode).collect(),
             whole: offers.whole,
         })
+    }
+
+    async fn safety(&self, place: &Place, known: Option<&[u8]>) -> Result<Option<Vec<u8>>, RefusedSent> {
+        let Some(found) = self.session(place)?.safety().await.map_err(refused)? else { return Ok(None) };
+        let known = known.and_then(|bytes| serde_json::from_slice::<SafetyRecord>(bytes).ok());
+        let merged = known.unwrap_or_default().merged(found);
+        // Nothing was added: what is known stays as it is.
+        Ok(Some(merged).filter(|merged| known != Some(*merged)).and_then(|all| serde_json::to_vec(&all).ok()))
     }
 
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {

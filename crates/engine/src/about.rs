@@ -51,6 +51,9 @@ pub(crate) struct Note {
     /// Where devices keep the conversation: that suggestions, tags and a summary of the turn are to follow, and who can make them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) due: Option<Due>,
+    /// That the turn's own harm is in the score that goes with this, before it has an answer: however it goes on, it is not added again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) scored: bool,
 }
 
 /// Who can make something of a turn that was answered.

@@ -38,6 +38,8 @@ pub struct MemoryAnswerer {
     stopped: Arc<Mutex<BTreeSet<TurnId>>>,
     /// What is kept of chats beyond their words: the last words of each question that allowed it.
     remembered: Arc<Mutex<HashMap<ChatId, Vec<String>>>>,
+    /// What is known of the safety of chats.
+    safety: Arc<Mutex<HashMap<ChatId, Vec<u8>>>>,
     /// What may be said: a piece takes a permit.
     pace: Arc<Semaphore>,
 }
@@ -64,6 +66,7 @@ impl Default for MemoryAnswerer {
             lines_up: Arc::default(),
             stopped: Arc::default(),
             remembered: Arc::default(),
+            safety: Arc::default(),
             pace: Arc::new(Semaphore::new(usize::MAX >> 4)),
         }
     }
@@ -143,6 +146,7 @@ impl MemoryAnswerer {
                 if ask.text.contains("stop me") && this.stopped.lock().contains(&ask.turn) {
                     this.begun.lock().remove(&ask.turn);
                     this.running.lock().remove(&ask.turn);
+                    this.score(&ask);
                     return drop(sender.send(AnswerEvent::Stopped).await);
                 }
                 spoken.send_modify(|spoken| spoken.push_str(piece));
@@ -156,6 +160,13 @@ impl MemoryAnswerer {
             let _gone = sender.send(AnswerEvent::Made(Box::new(made()))).await;
         });
         receiver
+    }
+
+    /// The turn counts, whether or not it is answered.
+    fn score(&self, ask: &Ask) -> Vec<u8> {
+        let safety = format!("turns={}", ask.claim.count / 2 + 1).into_bytes();
+        self.safety.lock().insert(ask.place.chat.clone(), safety.clone());
+        safety
     }
 
     /// Whether it has the branch that a question goes on with: another turn may have been faster.
@@ -223,7 +234,7 @@ impl MemoryAnswerer {
             said,
             summed_up,
             wanted: Vec::new(),
-            safety: Some(format!("turns={}", ask.claim.count / 2 + 1).into_bytes()),
+            safety: Some(self.score(ask)),
         }
     }
 }
@@ -298,6 +309,7 @@ impl Answerer for MemoryAnswerer {
             None => {}
         }
         if ask.text.contains("approve me") {
+            self.score(&ask);
             self.undecided.lock().insert(ask.turn, ask.claim.after);
             return undecided();
         }
@@ -383,6 +395,10 @@ impl Answerer for MemoryAnswerer {
             focus_modes: vec![offer("web.research", Some("Research"), "")],
             whole: true,
         })
+    }
+
+    async fn safety(&self, place: &Place, _: Option<&[u8]>) -> Result<Option<Vec<u8>>, RefusedSent> {
+        Ok(self.safety.lock().get(&place.chat).cloned())
     }
 
     async fn end(&self, place: &Place) -> Result<(), RefusedSent> {

@@ -39,6 +39,9 @@ pub(crate) struct Exchange {
     /// Where the client's branch stood before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stand: Option<Stand>,
+    /// Whether its harm is in the running scores, though it is not answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) scored: bool,
     pub(crate) outcome: Outcome,
 }
 
@@ -71,6 +74,17 @@ pub(crate) enum Outcome {
 }
 
 impl Exchange {
+    pub(crate) fn new(
+        request_id: String,
+        at: Millis,
+        audience: Audience,
+        content: String,
+        outcome: Outcome,
+    ) -> Self {
+        let (tokens, given, stand, scored) = (None, None, None, false);
+        Self { request_id, at, audience, content, tokens, given, stand, scored, outcome }
+    }
+
     /// Messages in it: the question, and the answer's if there is one.
     pub(crate) fn messages(&self) -> usize {
         1 + self.replies().len()
@@ -251,8 +265,8 @@ impl Checkpoint {
                     return Err(OutOfPlace);
                 }
                 let outcome = Outcome::Open { attempts: 1, work: None };
-                let (given, stand) = (None, None);
-                self.push(Exchange { request_id, at, audience, content, tokens, given, stand, outcome });
+                let new = Exchange::new(request_id, at, audience, content, outcome);
+                self.push(Exchange { tokens, ..new });
             }
             Entry::Given { request_id, given } => {
                 let exchange = self.exchange_mut(&request_id).ok_or(OutOfPlace)?;
@@ -312,6 +326,9 @@ impl Checkpoint {
             }
             Entry::Noted { request_id, note, harm, .. } => {
                 self.find_out(&request_id, |found| found.note = (*note).clone());
+                if let Some(exchange) = self.exchange_mut(&request_id) {
+                    exchange.scored |= note.scored;
+                }
                 self.about.take(*note);
                 self.harm = harm.unwrap_or(std::mem::take(&mut self.harm));
             }

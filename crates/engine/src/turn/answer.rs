@@ -11,7 +11,7 @@ use super::after::unfinished;
 use super::asking::Asking;
 use super::compose::{self, Gathered};
 use super::data_request::Piece;
-use super::draft::{Answered, Draft, Reached, Unanswered};
+use super::draft::{Answered, Draft, Reached, Scored, Unanswered};
 use super::enrich::{self, Material};
 use super::outbound::{ChatOutcome, Offered, Outbound};
 use super::outlet::Outlet;
@@ -41,11 +41,11 @@ pub(super) async fn answer(
     draft: Draft,
     outlet: &Outlet,
 ) -> Result<Reached, Unanswered> {
-    let request_id = draft.request_id.clone();
+    let (request_id, scored) = (draft.request_id.clone(), Arc::clone(&draft.scored));
     let log_again = log.as_mut().map(|(session, held)| (*session, &mut **held));
     // On the heap: with everything that a turn can come to, it is too large for a stack.
     let producing = Box::pin(produce(inner, whose, log_again, inbound, recalled, draft, outlet));
-    match cancel::or(producing).await {
+    let outcome = match cancel::or(producing).await {
         Ok(outcome) => outcome,
         Err(error) => {
             // A write may have been under way; the next one looks again.
@@ -53,8 +53,17 @@ pub(super) async fn answer(
                 held.cool();
             }
             inner.ledger.counters.cancelled.add();
-            Err(Unanswered { request_id, error })
+            Err(Unanswered::new(request_id, error))
         }
+    };
+    let scored = scored.lock().take();
+    match outcome {
+        Ok(Reached::Pause(mut paused)) => {
+            paused.scored = scored;
+            Ok(Reached::Pause(paused))
+        }
+        Ok(answered) => Ok(answered),
+        Err(unanswered) => Err(Unanswered { scored: scored.map(Box::new), ..unanswered }),
     }
 }
 
@@ -101,11 +110,12 @@ async fn produce(
         if is_web { inbound.request.titled } else { known.titled || goes_on(checkpoint, &inbound) };
     known.titled_elsewhere = inbound.request.titled;
     let exchange = checkpoint.and_then(|log| log.exchange(&inbound.request_id));
+    known.scored = exchange.is_some_and(|exchange| exchange.scored);
     let mut work = exchange.and_then(crate::ledger::checkpoint::Exchange::work).cloned();
     if work.is_none() {
         let brought = handed::begun(&inbound, inner.ledger.settings.tools.max_result_bytes);
         let request_id = &draft.request_id;
-        work = brought.map_err(|error| Unanswered { request_id: request_id.clone(), error })?;
+        work = brought.map_err(|error| Unanswered::new(request_id.clone(), error))?;
     }
     draft.metadata.pending_approvals = held.as_deref().map_or(0, |held| held.pending());
     inbound.request.focus = inbound.request.focus.or_else(|| known.focus.clone());
@@ -207,6 +217,7 @@ impl Making<'_> {
             };
             if plan.allows(guess, self.inner.ledger.settings.processing.injection_warning) {
                 self.tell(&plan, outlet);
+                self.score(&plan);
                 gated.open();
                 let reached = match early {
                     Some(reached) => reached,
@@ -261,8 +272,17 @@ impl Making<'_> {
         held: &mut Option<&mut Held<'_>>,
         outlet: &Outlet,
     ) -> Result<Reached, Unanswered> {
+        self.score(plan);
         let reached = Box::pin(self.again().answer(plan, held, outlet)).await;
         self.finished(plan, reached, outlet).await
+    }
+
+    /// From here on the turn's harm counts, also if it is cancelled, fails or waits.
+    fn score(&self, plan: &Plan) {
+        let Some(harm) = self.planner.harm_without_answer(plan) else { return };
+        let Note { flagged_for_review, terminated, .. } = self.note(plan);
+        let note = Note { flagged_for_review, terminated, scored: true, ..Note::default() };
+        *self.draft.scored.lock() = Some(Scored { note, harm });
     }
 
     /// Asks the client for what may help; the turn does not wait for it.
@@ -455,6 +475,7 @@ impl Making<'_> {
             terminated: does(SafetyAction::TerminateConversation),
             focus: None,
             due: None,
+            scored: false,
         }
     }
 

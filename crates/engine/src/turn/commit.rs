@@ -5,7 +5,7 @@ use confidant_seal::Kid;
 
 use super::asking;
 use super::beside;
-use super::draft::{Answered, Paused, Reached, Unanswered};
+use super::draft::{Answered, Paused, Reached, Scored, Unanswered};
 use super::enrich;
 use super::outbound::{Ending, Final, MemoryState, Outbound};
 use super::outlet::Outlet;
@@ -34,10 +34,10 @@ pub(super) async fn commit(
         Ok(Reached::Pause(paused)) => pause(session, held, paused).await,
         Err(unanswered) => {
             let reason = unanswered.error.code().to_owned();
-            let request_id = unanswered.request_id.clone();
-            let entry =
-                Entry::Failed { request_id: request_id.clone(), at: session.inner.ledger.now(), reason };
-            write(session, held, &request_id, &[entry], Action::TurnFailed, &[]).await?;
+            let (request_id, at) = (unanswered.request_id.clone(), session.inner.ledger.now());
+            let (mut entries, notes) = scored(session, &request_id, unanswered.scored.map(|scored| *scored));
+            entries.push(Entry::Failed { request_id: request_id.clone(), at, reason });
+            write(session, held, &request_id, &entries, Action::TurnFailed, &notes).await?;
             session.inner.ledger.counters.failed.add();
             Err(unanswered.error)
         }
@@ -187,15 +187,24 @@ fn noteworthy(session: &Session, note: &Note) -> impl Iterator<Item = AuditRecor
     flagged.into_iter().chain(note.terminated.then(|| session.record(Action::SessionTerminated)))
 }
 
-async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> Result<Ending, Error> {
+/// The harm of a turn without an answer, in the write that says so.
+fn scored(session: &Session, request_id: &str, scored: Option<Scored>) -> (Vec<Entry>, Vec<AuditRecord>) {
+    let Some(Scored { note, harm }) = scored else { return Default::default() };
+    let notes = noteworthy(session, &note).collect();
+    let (request_id, at) = (request_id.to_owned(), session.inner.ledger.now());
+    (vec![Entry::Noted { request_id, at, note: Box::new(note), harm: Some(harm) }], notes)
+}
+
+async fn pause(session: &Session, held: &mut Held<'_>, mut paused: Box<Paused>) -> Result<Ending, Error> {
     let request_id = paused.request_id.clone();
-    let entry = Entry::Waiting {
+    let (mut entries, notes) = scored(session, &request_id, paused.scored.take());
+    entries.push(Entry::Waiting {
         request_id: request_id.clone(),
         at: session.inner.ledger.now(),
         work: Box::new(asking::unkept(session.is_web(), &paused.work).into_owned()),
-    };
+    });
     if paused.work.handed.is_some() {
-        let settled = write(session, held, &request_id, &[entry], Action::ToolCalled, &[]).await?;
+        let settled = write(session, held, &request_id, &entries, Action::ToolCalled, &notes).await?;
         session.inner.ledger.counters.paused.add();
         let mut calls = paused.into_final();
         if let Settled::Elsewhere { content, by } = settled {
@@ -205,7 +214,7 @@ async fn pause(session: &Session, held: &mut Held<'_>, paused: Box<Paused>) -> R
         }
         return Ok(Ending::Answer(calls));
     }
-    write(session, held, &request_id, &[entry], Action::ApprovalAsked, &[]).await?;
+    write(session, held, &request_id, &entries, Action::ApprovalAsked, &notes).await?;
     let exchange = held.checkpoint().and_then(|log| log.exchange(&request_id));
     let request = exchange.and_then(asked).ok_or(Error::Internal)?;
     session.inner.ledger.counters.paused.add();
@@ -250,7 +259,14 @@ async fn write(
             return Ok(Settled::Elsewhere { content: recorded.content.clone(), by: recorded.name.clone() });
         }
         if exchange.is_cancelled() {
-            return Err(Error::Cancelled);
+            let harm = entries.iter().find_map(harm_alone).filter(|_| !exchange.scored);
+            let Some(harm) = harm else { return Err(Error::Cancelled) };
+            // Somebody called it off from elsewhere. It counts all the same.
+            let (owner, note) = (held.owner(), session.record(Action::TurnFailed));
+            if held.write(vec![harm], owner, note).await? == Wrote::Done {
+                return Err(Error::Cancelled);
+            }
+            continue;
         }
         if !exchange.is_open() || !held.is_ours() {
             return Err(Error::Busy);
@@ -261,6 +277,14 @@ async fn write(
             return Ok(Settled::Here);
         }
     }
+}
+
+/// What an entry says of harm, for a turn that gets no answer.
+fn harm_alone(entry: &Entry) -> Option<Entry> {
+    let Entry::Noted { request_id, at, note, harm: Some(harm) } = entry else { return None };
+    let Note { flagged_for_review, terminated, .. } = **note;
+    let note = Note { flagged_for_review, terminated, scored: true, ..Note::default() };
+    Some(Entry::Noted { request_id: request_id.clone(), at: *at, note: Box::new(note), harm: Some(*harm) })
 }
 
 /// Steps as the log keeps them. The words of those that the client has heard of are messages of their own; those of the others

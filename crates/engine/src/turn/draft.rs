@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use confidant_prepare::RunningHarm;
+use parking_lot::Mutex;
 
 use super::data_request::Piece;
 use super::enrich::{Enrichment, Material};
@@ -44,6 +45,15 @@ pub(super) struct Draft {
     pub(super) shared: bool,
     /// Where the conversation stands for its client before and after it.
     pub(super) claim: Option<Claim>,
+    /// What counts if it has no answer; shared by all copies.
+    pub(super) scored: Arc<Mutex<Option<Scored>>>,
+}
+
+/// The harm of a turn that has no answer, or none yet, for the log.
+#[derive(Clone, Debug)]
+pub(super) struct Scored {
+    pub(super) note: Note,
+    pub(super) harm: RunningHarm,
 }
 
 impl Draft {
@@ -66,6 +76,7 @@ impl Draft {
             query: String::new(),
             shared: inbound.request.shared,
             claim: inbound.request.claim,
+            scored: Arc::default(),
         }
     }
 }
@@ -122,6 +133,8 @@ pub(super) struct Paused {
     /// What the client hears with the calls that it is handed, and how they came about.
     pub(super) text: String,
     pub(super) metadata: Metadata,
+    /// What counts of it, whatever is decided.
+    pub(super) scored: Option<Scored>,
 }
 
 impl Paused {
@@ -145,6 +158,14 @@ impl Paused {
 pub(super) struct Unanswered {
     pub(super) request_id: String,
     pub(super) error: Error,
+    /// What counts of it all the same.
+    pub(super) scored: Option<Box<Scored>>,
+}
+
+impl Unanswered {
+    pub(super) fn new(request_id: String, error: Error) -> Self {
+        Self { request_id, error, scored: None }
+    }
 }
 
 impl From<Unanswered> for Error {

@@ -80,6 +80,8 @@ pub(super) struct Known {
     /// The focus mode that is on.
     pub(super) focus: Option<String>,
     pub(super) harm: RunningHarm,
+    /// Whether the harm of this turn is in it already.
+    pub(super) scored: bool,
 }
 
 impl Known {
@@ -106,6 +108,7 @@ impl Known {
             tags,
             focus: about.focus.clone(),
             harm: *log.harm(),
+            scored: false,
         }
     }
 }
@@ -206,8 +209,7 @@ impl<'p> Planner<'p> {
         let all = prepared.by == PreparedBy::Rules && self.allowed.len() <= FEW_TOOLS;
         let offered = self.allowed.iter().filter(|tool| all || selected.contains(&tool.spec.name));
         let offered = offered.cloned().collect();
-        let mut running = self.known.harm;
-        running.update(&prepared.harm, self.inner.ledger.now().0, &self.inner.staff.safety.rules.decay);
+        let running = self.harm_with(&prepared);
         let decision = self.inner.staff.safety.rules.decide(&prepared.harm, &running);
         Plan { prepared: Some(prepared), decision, offered, by_category: self.by_category }
     }
@@ -239,10 +241,24 @@ impl<'p> Planner<'p> {
 
     /// The harm of the conversation after a turn on this plan.
     pub(super) fn running(&self, plan: &Plan) -> Option<RunningHarm> {
-        let prepared = plan.prepared.as_ref()?;
+        plan.prepared.as_ref().map(|prepared| self.harm_with(prepared))
+    }
+
+    /// The harm of the conversation with this turn, which counts once.
+    fn harm_with(&self, prepared: &Prepared) -> RunningHarm {
         let mut running = self.known.harm;
-        running.update(&prepared.harm, self.inner.ledger.now().0, &self.inner.staff.safety.rules.decay);
-        Some(running)
+        if !self.known.scored {
+            running.update(&prepared.harm, self.inner.ledger.now().0, &self.inner.staff.safety.rules.decay);
+        }
+        running
+    }
+
+    /// The same for a turn that gets no answer, if it adds to it: a harmless one that is cancelled makes nothing calmer.
+    pub(super) fn harm_without_answer(&self, plan: &Plan) -> Option<RunningHarm> {
+        let prepared = plan.prepared.as_ref().filter(|_| !self.known.scored)?;
+        let mut alone = RunningHarm::default();
+        alone.update(&prepared.harm, self.inner.ledger.now().0, &self.inner.staff.safety.rules.decay);
+        (!alone.is_calm()).then(|| self.harm_with(prepared))
     }
 
     /// Whether the log has a score that is not calm, and so must hear of a calmer one.

@@ -24,7 +24,7 @@ pub(super) async fn respond(
     mut draft: Draft,
     desk: &mut Desk<'_, '_>,
 ) -> Result<Reached, Unanswered> {
-    let fail = |draft: &Draft, error| Unanswered { request_id: draft.request_id.clone(), error };
+    let fail = |draft: &Draft, error| Unanswered::new(draft.request_id.clone(), error);
     let limits = desk.inner.ledger.settings.tools;
     let voice = Voice::new(desk.outlet);
     // What was said before a pause is part of the answer, as far as nobody has heard it.
@@ -111,7 +111,7 @@ fn paused(model: &dyn Model, draft: Draft, work: Work, desk: &Desk<'_, '_>) -> P
     metadata.model = Some(model.name().to_owned());
     metadata.tools = called(&work);
     metadata.calls = calls;
-    Paused { request_id, work, text, metadata }
+    Paused { request_id, work, text, metadata, scored: None }
 }
 
 fn called(work: &Work) -> Vec<String> {

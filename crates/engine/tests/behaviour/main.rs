@@ -9,6 +9,7 @@ mod chats_asking;
 mod chats_beside;
 mod chats_concepts;
 mod chats_recorded;
+mod chats_scores;
 mod chats_turns;
 mod client_tools;
 mod concepts;

@@ -281,6 +281,7 @@ async fn tell(service: &Arc<Inner>, running: &Arc<Running>, mut telling: AnswerS
                 if text.is_empty() {
                     return Err(unavailable("the turn was cancelled before anything was said"));
                 }
+                service.note_unanswered(running).await;
                 end(service, running, crate::answerer::Answer::stopped(text)).await;
             }
             Some(AnswerEvent::Made(made)) => {
@@ -331,6 +332,7 @@ async fn end(service: &Inner, running: &Running, answer: crate::answerer::Answer
 /// Asks for the person's word on a tool, and waits for it. What comes after it, if it was said at another gateway; if it was said here, somebody
 /// else tells that. After a while the turn is forgotten here: a device that comes back takes it up again.
 async fn wait_for_word(service: &Inner, running: &Running, approval: Approval) -> Option<AnswerStream> {
+    service.note_unanswered(running).await;
     let asked = AiApprovalRequested {
         chat: running.place.chat.clone(),
         turn: running.turn.clone(),
@@ -460,6 +462,7 @@ pub(super) async fn fail(service: &Inner, running: &Running, refused: &RefusedSe
         what: refused.what.clone(),
         hint: refused.hint.clone(),
     };
+    service.note_unanswered(running).await;
     // Kept: a device that begins to listen just now hears it as well.
     keep(service, running, ServerEvent::AiTaskFailed(event));
     running.advance(Stage::Over);
@@ -586,6 +589,17 @@ impl Inner {
             Err(refused) if refused.error == ErrorName::Request(Failure::NotFound) => Ok(None),
             known => known,
         }
+    }
+
+    /// Remembers what a turn without an answer, or without one yet, has added. Where that cannot be asked now, the next turn of the chat finds
+    /// it in what is kept of the chat.
+    async fn note_unanswered(&self, running: &Running) {
+        let (Some(answerer), Ok(known)) = (&self.answers.answerer, self.known_safety(running).await) else {
+            return;
+        };
+        let known = known.as_ref().map(|row| row.bytes.as_slice());
+        let now = answerer.safety(&running.place, known).await;
+        self.note_safety(running, now.ok().flatten().as_deref()).await;
     }
 
     /// Remembers what is known now, if it is something else. Somebody else may do so at the same time: then theirs is looked at again.

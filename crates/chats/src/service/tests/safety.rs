@@ -1,5 +1,8 @@
 //! What is remembered of a chat without its words.
 
+use confidant_chat_protocol::CancelAiTask;
+
+use super::answers::{answered, ask_event};
 use super::*;
 use crate::vault::Vault as _;
 
@@ -88,4 +91,24 @@ async fn a_row_that_is_put_back_taken_away_or_moved_is_refused() {
     // A key that is gone is no row that is gone.
     world.vault.destroy_chats(&id, std::slice::from_ref(&chat)).await.unwrap();
     assert_eq!(refused(&chat).await, Err("unavailable"));
+}
+
+#[tokio::test]
+async fn a_turn_without_an_answer_counts_all_the_same() {
+    for (words, begins, ends) in [
+        ("approve me", None, "ai_approval_requested"),
+        ("stop me at once", Some("preprocessing_step"), "ai_task_failed"),
+    ] {
+        let (world, _, ana, mut socket, asker) = answered(begins.is_some()).await;
+        let question = asker.question(words);
+        ask(&mut socket, ask_event(&question)).await.unwrap();
+        if let Some(begins) = begins {
+            while news(&mut socket).await.event.name() != begins {}
+            let cancel = CancelAiTask { chat: asker.chat.clone(), turn: question.turn.clone() };
+            assert!(ask(&mut socket, ClientEvent::CancelAiTask(cancel)).await.unwrap().is_empty());
+        }
+        while news(&mut socket).await.event.name() != ends {}
+        let row = world.service.inner.safety(&ana.device.id, &asker.chat).await.unwrap().unwrap();
+        assert_eq!((row.rev, row.bytes.as_slice()), (1, b"turns=1".as_slice()), "{words}");
+    }
 }

@@ -52,8 +52,7 @@ fn exchange(taken: Taken) -> Exchange {
     } else {
         Outcome::Answered { at, replies }
     };
-    let audience = Audience::Private;
-    Exchange { request_id, at, audience, content, tokens: None, given: None, stand, outcome }
+    Exchange { stand, ..Exchange::new(request_id, at, Audience::Private, content, outcome) }
 }
 
 /// Why there is no answer to what the client has no answer to.
