@@ -30,6 +30,7 @@ use crate::data_requests::{Consent, note, switch_of};
 use crate::device::Device;
 use crate::error::Error;
 use crate::kept::CACHE;
+use crate::plan::{Decision, decide};
 use crate::queue::{Act, Note, To, Wanted};
 use crate::room::Room;
 use crate::state::Question;
@@ -445,7 +446,8 @@ impl Device {
         }
     }
 
-    /// Questions that nothing waits for any more are forgotten.
+    /// Questions that nothing waits for any more are forgotten. What was given for one is noted in its answer before, if another device has
+    /// stored that: only this one knows.
     fn tidy_asks(&mut self) -> Result<(), Error> {
         let (queue, rooms) = (&self.state.queue, &self.rooms);
         let is_open = |ask: &Question| {
@@ -455,6 +457,13 @@ impl Device {
         let keep: Vec<bool> = self.state.asks.iter().map(is_open).collect();
         if keep.iter().all(|keep| *keep) {
             return Ok(());
+        }
+        let over = self.state.asks.iter().zip(&keep).filter(|(_, keep)| !**keep);
+        for (ask, _) in over.filter(|(ask, _)| !ask.gave.is_empty()) {
+            let act = Act::Gave { id: ask.reply.clone(), shared: ask.gave.clone() };
+            if decide(&act, self.rooms.get(&ask.chat)) == Decision::Do {
+                self.state.queue.append(&ask.chat, act);
+            }
         }
         let mut keep = keep.into_iter();
         self.state.asks.retain(|_| keep.next().unwrap_or(false));

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Nothing goes without the person's word, not even that there is nothing to give: whoever asks would learn what the chats say from how fast the
-//! answer comes. Easy to get wrong: the note of what was given. It is kept before anything is sent, and sealed into the reply.
+//! answer comes. Easy to get wrong: the note of what was given. It is kept before anything is sent, and sealed into the reply; where another
+//! device stores the reply first, it is added to it.
 
 use std::collections::BTreeMap;
 

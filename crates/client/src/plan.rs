@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use confidant_chat_format::{FieldName, ItemId, Message, MessageId, Pending as Awaited, Role, Text};
+use confidant_chat_format::{FieldName, ItemId, Message, MessageId, Pending as Awaited, Role, Shared, Text};
 use zeroize::Zeroizing;
 
 use crate::beside;
@@ -55,6 +55,7 @@ pub(crate) fn decide(act: &Act, room: Option<&Room>) -> Decision {
             | Act::Draft { body: None, .. }
             | Act::Retry { .. }
             | Act::Reply { .. }
+            | Act::Gave { .. }
             | Act::GiveUp { .. }
             | Act::Made { .. } => Decision::Done,
             _ => Decision::Lose(LossReason::ChatDeleted),
@@ -91,6 +92,11 @@ pub(crate) fn decide(act: &Act, room: Option<&Room>) -> Decision {
             let waits = awaited(room, id).is_some_and(|awaited| room.message(&awaited.parent).is_some());
             if is_new && waits { Decision::Do } else { Decision::Done }
         }
+        Act::Gave { id, shared } => match room.message(id) {
+            Some(answer) if !shared.iter().all(|one| answer.shared.contains(one)) => Decision::Do,
+            // It is noted, or the answer went, and what it notes with it.
+            _ => Decision::Done,
+        },
         Act::GiveUp { reply } if awaited(room, reply).is_none() => Decision::Done,
         Act::GiveUp { .. } => Decision::Do,
         Act::Made { fields } => {
@@ -224,6 +230,15 @@ pub(crate) fn change(ops: &[Pending], room: Option<&Room>) -> Change {
             Act::Reply { id, answer } => {
                 if let Some(room) = room {
                     reply(&mut change, room, id, answer);
+                }
+            }
+            Act::Gave { id, shared } => {
+                if let Some(answer) = room.and_then(|room| room.message(id)) {
+                    let mut answer = answer.clone();
+                    let missing = shared.iter().filter(|one| !answer.shared.contains(one)).cloned();
+                    let missing: Vec<Shared> = missing.collect();
+                    answer.shared.extend(missing);
+                    change.puts.push((ItemId::Message(id.clone()), answer.to_json()));
                 }
             }
             Act::GiveUp { reply } => change.settles.push(reply.clone()),

@@ -137,6 +137,8 @@ pub(crate) enum Act {
     Retry { message: MessageId, wanted: Wanted, instead: Vec<MessageId> },
     /// Stores the answer that the head waits for, as this message.
     Reply { id: MessageId, answer: Answer },
+    /// Notes inside an answer that another device stored what this one gave for it.
+    Gave { id: MessageId, shared: Vec<Shared> },
     /// Waits no longer for this reply.
     GiveUp { reply: MessageId },
     /// Sets fields that the server's model made. Nobody wrote what they replace.
@@ -189,6 +191,7 @@ impl Act {
             | Self::Leaf { .. }
             | Self::DeleteChat
             | Self::Retry { .. }
+            | Self::Gave { .. }
             | Self::GiveUp { .. }
             | Self::Made { .. }
             | Self::Suggest { .. } => None,
@@ -208,7 +211,7 @@ impl Act {
             Self::Draft { .. } => OperationKind::Draft,
             Self::Data { kind, name, .. } => OperationKind::Data(kind.clone(), name.clone()),
             Self::Retry { message, .. } => OperationKind::Retry(message.clone()),
-            Self::Reply { id, .. } => OperationKind::Reply(id.clone()),
+            Self::Reply { id, .. } | Self::Gave { id, .. } => OperationKind::Reply(id.clone()),
             Self::GiveUp { reply } => OperationKind::GiveUp(reply.clone()),
             Self::Made { .. } | Self::Suggest { .. } => OperationKind::Made,
         }
@@ -549,7 +552,8 @@ fn is_worth_a_copy(act: &Act) -> bool {
     match act {
         Act::Create | Act::Leaf { .. } | Act::DeleteChat => false,
         // Nobody typed it.
-        Act::Retry { .. } | Act::GiveUp { .. } | Act::Made { .. } | Act::Suggest { .. } => false,
+        Act::Retry { .. } | Act::Gave { .. } | Act::GiveUp { .. } | Act::Made { .. } => false,
+        Act::Suggest { .. } => false,
         Act::Draft { body, .. } | Act::Data { body, .. } => body.is_some(),
         _ => true,
     }

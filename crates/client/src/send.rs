@@ -352,7 +352,8 @@ impl Device {
             // Sent before this flush: it was stored then.
             Act::Append { .. } | Act::Embed { .. } if attempts > 1 => None,
             Act::Append { .. } | Act::Embed { .. } => Some(LossReason::Deleted),
-            Act::Retry { .. } | Act::Reply { .. } | Act::GiveUp { .. } | Act::Made { .. } => None,
+            Act::Retry { .. } | Act::Reply { .. } | Act::Gave { .. } => None,
+            Act::GiveUp { .. } | Act::Made { .. } => None,
             _ => Some(LossReason::Changed),
         };
         self.resolved(first.n, lost).map(drop)

@@ -636,6 +636,30 @@ async fn what_an_answer_asks_for_is_shown_before_it_goes_and_noted() {
 }
 
 #[tokio::test]
+async fn what_was_given_is_noted_also_if_another_device_stores_the_answer() {
+    let (world, mut one, ana, chat) = with_something(&MemoryAnswerer::default()).await;
+    let mut two = world.second(&ana).await;
+    let options = there(&one);
+    let asked = one.ask(&chat, "want settings", &options).unwrap();
+    one.flush().await.unwrap();
+    let settings = data_request(&mut one, &asked.turn).await;
+    two.sync(Phase::All).await.unwrap();
+    one.give(&chat, &asked.turn, Given::Settings, &settings.pieces[..1]).await.unwrap();
+    // The other device is faster, and does not know what was given.
+    hear(&mut two, &asked.turn, is_end).await;
+    two.flush().await.unwrap();
+    assert!(two.awaited().is_empty());
+    assert!(noted(&mut two, &ana, &chat).await.is_empty());
+    for _ in 0..2 {
+        one.sync(Phase::All).await.unwrap();
+        one.flush().await.unwrap();
+        two.sync(Phase::All).await.unwrap();
+        assert_eq!(noted(&mut two, &ana, &chat).await, [("settings".to_owned(), 4)], "once");
+    }
+    assert!(one.waiting().is_empty() && one.chat(&chat).unwrap() == two.chat(&chat).unwrap());
+}
+
+#[tokio::test]
 async fn a_switch_of_the_chat_gives_without_asking_and_is_off_at_first() {
     let (world, mut one, ana, chat) = with_something(&MemoryAnswerer::default()).await;
     assert!(one.shares(&chat).is_empty());
