@@ -40,6 +40,7 @@ macro_rules! mounted {
             mod attacks;
             mod checks;
             mod deleting;
+            mod histories;
             mod keys;
             mod letters;
             mod marks;

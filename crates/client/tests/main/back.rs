@@ -7,16 +7,17 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use confidant_chat_format::{ChatId, Role, TurnId};
-use confidant_chat_protocol::Finish;
+use confidant_chat_protocol::{Body as _, ClientEvent, ClientFrame, Finish};
 use confidant_chats::answerer::MemoryAnswerer;
 use confidant_client::{AskOptions, Awaiting, Device, News, Phase, Transport, TurnUpdate};
+use parking_lot::Mutex;
 
 use crate::asks::{answered, hear, is_end, is_made, plain, reopened, shown, weathered};
 use crate::devices::bodies;
 use crate::gateways::{Roaming, Two};
 use crate::on_both_stores;
 use crate::place::Place;
-use crate::world::{MemoryFiles, Person, World};
+use crate::world::{Between, MemoryFiles, Person, Through, World};
 
 on_both_stores!(
     an_answer_goes_on_at_the_other_gateway,
@@ -76,6 +77,42 @@ async fn a_socket_lost_before_the_history_is_no_lost_question() {
     assert!(told.contains(&TurnUpdate::History(4)));
     assert_eq!(bodies(&one, &chat).len(), 6);
     assert_eq!(answerer.counts(), (3, 3), "each was answered once");
+}
+
+/// Turns whose history was given, whole.
+#[derive(Default)]
+struct Histories(Mutex<Vec<TurnId>>);
+
+impl Between for Histories {
+    fn rewrites(&self, frame: Vec<u8>) -> Vec<u8> {
+        if let Ok(ClientFrame { event: ClientEvent::ChatHistory(part), .. }) = ClientFrame::read(&frame)
+            && !part.more
+        {
+            self.0.lock().push(part.turn);
+        }
+        frame
+    }
+}
+
+#[tokio::test]
+async fn each_of_two_questions_that_wait_gives_its_history_once() {
+    let answerer = MemoryAnswerer::default();
+    let world = World::answering(&answerer).await;
+    let given = Arc::<Histories>::default();
+    let way = Arc::new(Through { inner: world.transport(), between: Arc::clone(&given) });
+    let (mut one, _) = world.ana_over(way, &MemoryFiles::new()).await;
+    let chat = forgotten(&answerer, &mut one).await;
+    let asked = ["who am I?", "and where?"].map(|words| one.ask(&chat, words, &plain()).unwrap());
+    one.flush().await.unwrap();
+    // The connection is lost before anything was given.
+    one.disconnect();
+    one.sync(Phase::All).await.unwrap();
+    one.flush().await.unwrap();
+    for asked in &asked {
+        heard(&mut one, &asked.turn).await;
+        one.sync(Phase::All).await.unwrap();
+    }
+    assert_eq!(*given.0.lock(), asked.map(|asked| asked.turn));
 }
 
 /// What waits behind a write is decided by what the write left: a kill between the chat's file and the queue's loses nothing.

@@ -95,6 +95,8 @@ async fn begin(
         Err(known) => known,
         Ok((reason, have)) => {
             if !ask.history {
+                // What was given for a request before is no answer to this one.
+                while parts.try_recv().is_ok() {}
                 let (chat, turn, message) = (ask.chat.clone(), ask.turn.clone(), ask.message.clone());
                 let request = RequestChatHistory { chat, turn, message, reason, have };
                 let asker = running.wants(Some(request.clone()));

@@ -4,7 +4,9 @@
 //! these words before it. Everything else goes to the model as a quotation. Easy to get wrong: a history in parts of which one is missing. It is
 //! as long as the device said with the question, or it is refused.
 
-use confidant_chat_format::{ChatId, Said, Transcript, TranscriptKind, adopt};
+use std::collections::HashMap;
+
+use confidant_chat_format::{ChatId, MessageId, Said, Transcript, TranscriptKind, adopt};
 use confidant_chat_protocol::limits::MAX_ITEMS;
 use confidant_chat_protocol::{ChatMessageAdded, Heard, HistoryReason, RefusedSent, SaidBy};
 use tokio::sync::mpsc;
@@ -38,21 +40,31 @@ pub(super) fn compare(have: &Have, ask: &ChatMessageAdded) -> Before {
     }
 }
 
-/// Waits for all parts. Those of a socket that went half-way are forgotten when another begins.
+/// Waits for all parts. Those of a socket that went half-way are forgotten when another begins. One that comes again, since the device cannot
+/// know whether it went out, takes the place of what was heard from there on.
 pub(super) async fn collect(
     parts: &mut mpsc::Receiver<Part>,
     count: u32,
     deadline: Instant,
 ) -> Answer<Vec<Heard>> {
     let (mut all, mut size): (Vec<Heard>, usize) = (Vec::new(), 0);
-    let mut from = None;
+    // Where each part begins, by its first message: how many messages and bytes are before it.
+    let (mut begins, mut from): (HashMap<MessageId, (usize, usize)>, _) = (HashMap::new(), None);
     loop {
         let part = timeout_at(deadline, parts.recv()).await.ok().flatten();
         let (seat, part) = part.ok_or_else(|| unavailable("the history did not come in time"))?;
         if from.replace(seat) != Some(seat) {
             all.clear();
+            begins.clear();
             size = 0;
         }
+        let Some(first) = part.messages.first() else { if part.more { continue } else { break } };
+        if let Some((at, before)) = begins.get(&first.id).copied() {
+            all.truncate(at);
+            begins.retain(|_, (other, _)| *other < at);
+            size = before;
+        }
+        begins.insert(first.id.clone(), (all.len(), size));
         size += part.messages.iter().map(|heard| heard.text.as_str().len()).sum::<usize>();
         all.extend(part.messages.into_vec());
         if all.len() > MAX_ITEMS || size > LARGEST {

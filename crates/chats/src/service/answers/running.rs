@@ -244,12 +244,12 @@ impl Running {
         }
     }
 
-    /// Listens as the one who asks; the request for the history, if it is still waited for.
+    /// Listens as the one who asks; the request for the history, if it is still waited for, and was not sent to this socket before.
     pub(super) fn listen_as_asker(&self, seat: u64) -> Option<RequestChatHistory> {
         self.listen(seat);
         let mut buffer = self.buffer.lock();
-        buffer.asker = Some(seat);
-        buffer.wanted.clone()
+        let was_asker = buffer.asker.replace(seat) == Some(seat);
+        buffer.wanted.clone().filter(|_| !was_asker)
     }
 
     /// The history is waited for, or no longer; who is asked for it.
