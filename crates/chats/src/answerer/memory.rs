@@ -126,20 +126,14 @@ impl MemoryAnswerer {
         tokio::spawn(async move {
             let line = Arc::clone(this.lines_up.lock().entry(ask.place.chat.clone()).or_default());
             let _turn = line.lock().await;
-            if !this.knows(&ask) {
+            let Some(lines) = this.take_up(&ask) else {
                 this.begun.lock().remove(&ask.turn);
                 this.running.lock().remove(&ask.turn);
                 return drop(sender.send(AnswerEvent::Failed(Refused::Conflict.into())).await);
-            }
+            };
             let _gone = sender.send(AnswerEvent::Progress("thinking".to_owned())).await;
-            if let Some(branch) = &ask.history {
-                let Claim { count: messages, before: digest, .. } = ask.claim;
-                let kept = Kept { messages, digest, transcript: branch.transcript };
-                this.chats.lock().insert(ask.place.chat.clone(), (branch.lines.clone(), kept));
-            }
             let given = want(&ask, &sender).await;
-            let known = this.lines(&ask.place.chat).len();
-            let text = format!("known={known}: {}{given}", ask.text);
+            let text = format!("known={}: {}{given}", lines.len(), ask.text);
             for piece in text.split_inclusive(' ') {
                 let Ok(permit) = this.pace.acquire().await else { return };
                 permit.forget();
@@ -152,7 +146,7 @@ impl MemoryAnswerer {
                 spoken.send_modify(|spoken| spoken.push_str(piece));
                 let _gone = sender.send(AnswerEvent::Delta(piece.to_owned())).await;
             }
-            let answer = this.commit(&ask, text);
+            let answer = this.commit(&ask, lines, text);
             done.send_replace(Some(answer.clone()));
             this.running.lock().remove(&ask.turn);
             drop(spoken);
@@ -169,11 +163,18 @@ impl MemoryAnswerer {
         safety
     }
 
-    /// Whether it has the branch that a question goes on with: another turn may have been faster.
-    fn knows(&self, ask: &Ask) -> bool {
-        let chats = self.chats.lock();
-        let kept = chats.get(&ask.place.chat).map(|(_, kept)| (kept.messages, kept.digest));
-        ask.history.is_some() || ask.claim.count == 0 || kept == Some((ask.claim.count, ask.claim.before))
+    /// The branch that a question goes on with; nothing if another turn was faster. However soon it is forgotten, the turn has all of it.
+    fn take_up(&self, ask: &Ask) -> Option<Vec<Line>> {
+        let Claim { count: messages, before: digest, .. } = ask.claim;
+        let mut chats = self.chats.lock();
+        if let Some(branch) = &ask.history {
+            let kept = Kept { messages, digest, transcript: branch.transcript };
+            chats.insert(ask.place.chat.clone(), (branch.lines.clone(), kept));
+            return Some(branch.lines.clone());
+        }
+        let there = chats.get(&ask.place.chat);
+        let is_it = there.is_some_and(|(_, kept)| (kept.messages, kept.digest) == (messages, digest));
+        (messages == 0 || is_it).then(|| there.map(|(lines, _)| lines.clone()).unwrap_or_default())
     }
 
     /// Tells a turn that was begun elsewhere.
@@ -199,7 +200,7 @@ impl MemoryAnswerer {
         receiver
     }
 
-    fn commit(&self, ask: &Ask, text: String) -> Answer {
+    fn commit(&self, ask: &Ask, mut lines: Vec<Line>, text: String) -> Answer {
         let is_using = ask.text.contains("use tool");
         let said = if is_using { vec![format!("web.search\nfound by {}", ask.text)] } else { Vec::new() };
         let spoken = [(TranscriptKind::User, ask.text.clone())].into_iter();
@@ -211,11 +212,8 @@ impl MemoryAnswerer {
             before += u32::from(kind != TranscriptKind::Tool);
         }
         let kept = Kept { messages: before, digest: ask.claim.after, transcript: after };
-        let mut chats = self.chats.lock();
-        let (lines, stands) = chats.entry(ask.place.chat.clone()).or_insert_with(|| (Vec::new(), kept));
         lines.extend(new);
-        *stands = kept;
-        drop(chats);
+        self.chats.lock().insert(ask.place.chat.clone(), (lines, kept));
         let summed_up = self.sums.lock().remove(&ask.place.chat);
         if ask.text.contains("sum up") && ask.claim.count > 0 {
             let (messages, transcript) = (ask.claim.count, ask.before);

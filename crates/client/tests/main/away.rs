@@ -397,8 +397,11 @@ impl Case {
             let asked = self.asked.iter().find(|asked| asked.reply == message.id);
             let asked = asked.expect("nobody asked for it");
             assert_eq!(message.parent.as_ref(), Some(&asked.message));
-            let question = &messages[&asked.message].body;
-            assert!(message.body.starts_with("known=") && message.body.ends_with(question), "another answer");
+            // Whoever answered had all that was said before the question, and nothing else.
+            let question = &messages[&asked.message];
+            let before = std::iter::successors(question.parent.as_ref(), |id| messages[*id].parent.as_ref());
+            let known = before.count();
+            assert_eq!(message.body, format!("known={known}: {}", question.body), "another answer");
         }
         for asked in &self.asked {
             assert!(messages.contains_key(&asked.message), "a question is lost");
