@@ -242,6 +242,7 @@ impl Making<'_> {
         outlet: &Outlet,
     ) -> Result<Reached, Unanswered> {
         self.tell(plan, outlet);
+        self.score(plan);
         let texts = &self.inner.staff.safety.texts;
         if let Some(words) = texts.instead_of_answer(&plan.decision, &plan.prepared_language()) {
             let answered = said_by_us(self.again().draft, words);
