@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use confidant_seal::{PlaceId, TenantId};
+use confidant_seal::{PlaceId, Scope, TenantId};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
@@ -74,6 +74,10 @@ impl WebSessions {
             for other in Keep::ALL.into_iter().filter(|other| *other != keep) {
                 web_cache::end(&self.session(account, chat, other)?).await?;
             }
+            // What workers have for longer than a turn.
+            if keep == Keep::Once {
+                self.tell_workers(account, chat).await?;
+            }
             self.session(account, chat, keep)
         })
     }
@@ -87,8 +91,40 @@ impl WebSessions {
                 self.inner.cancels.cancel(session.names.scope, None);
                 ended |= web_cache::end(&session).await?;
             }
+            self.tell_workers(account, chat).await?;
             Ok(ended)
         })
+    }
+
+    /// Has workers end what they have of a chat in their memory.
+    async fn tell_workers(&self, account: &str, chat: &str) -> Result<(), Error> {
+        if let Some(gateway) = self.inner.gateway.get() {
+            let scope = web_scope::scope(&self.tenant, account, chat, Keep::Memory)?;
+            gateway.end(&scope, false).await;
+        }
+        Ok(())
+    }
+
+    /// Ends what this process has in its memory of a chat, or of all chats of its account: a gateway said so.
+    pub(crate) async fn end_here(&self, scope: Scope, whole_account: bool) -> Result<(), Error> {
+        if !web_scope::is_volatile(&scope) {
+            return Ok(());
+        }
+        let said = Session::new(Arc::clone(&self.inner), scope, Actor::named(ACTOR));
+        let mut over = Vec::new();
+        if whole_account {
+            let found = web_cache::of_account(&said).await?.into_iter().map(|(session, _)| session);
+            over.extend(found.filter(|session| web_scope::is_volatile(session.scope())));
+        } else if let Some(chat) = said.scope().place_id() {
+            for keep in [Keep::Memory, Keep::Once] {
+                over.push(self.session(said.scope().user().as_str(), chat.as_str(), keep)?);
+            }
+        }
+        for session in over {
+            self.inner.cancels.cancel(session.names.scope, None);
+            web_cache::end(&session).await?;
+        }
+        Ok(())
     }
 
     /// What turns in the chats of an account may use, as far as this process knows.

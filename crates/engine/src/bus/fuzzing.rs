@@ -15,7 +15,7 @@ pub(crate) fn request(json: &[u8]) -> Result<(Option<String>, String), String> {
             let scope = errand.scope.filter(|scope| *scope.tenant() == tenant);
             Ok((scope.as_ref().map(Scope::session_id), errand.request.query))
         }
-        Asked::Cancel { .. } | Asked::CallOff | Asked::Give { .. } | Asked::Look => {
+        Asked::Cancel { .. } | Asked::CallOff | Asked::Give { .. } | Asked::End { .. } | Asked::Look => {
             Err("a plain request asked for more than a turn".to_owned())
         }
     }

@@ -121,6 +121,13 @@ impl Gateway for BusGateway {
         }
     }
 
+    async fn end(&self, scope: &Scope, whole_account: bool) {
+        if self.settings.speech == Speech::Sealed {
+            let json = wire::end(scope, whole_account, self.call());
+            let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
+        }
+    }
+
     async fn nudge(&self) {
         if self.settings.speech == Speech::Sealed {
             let json = wire::look(self.call());

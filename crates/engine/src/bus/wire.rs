@@ -60,6 +60,11 @@ pub(super) enum Asked {
         number: u64,
         pieces: Vec<Piece>,
     },
+    /// To end what is in memory of a chat, or of all chats of its account.
+    End {
+        scope: Scope,
+        whole_account: bool,
+    },
     /// To look for unfinished turns, since there are some.
     Look,
 }
@@ -255,6 +260,8 @@ enum CallKind {
     Cancel,
     Give,
     Look,
+    End,
+    EndAll,
 }
 
 /// A turn, asked for by this call.
@@ -321,6 +328,13 @@ pub(super) fn call_off(request_id: &str, call: Call) -> Zeroizing<Vec<u8>> {
 /// What a device gives for the turn that this call asked for.
 pub(super) fn give(number: u64, pieces: Vec<Piece>, call: Call) -> Zeroizing<Vec<u8>> {
     short(CallKind::Give, "", None, None, &Actor::system(), call, Some((number, pieces)))
+}
+
+/// A request to end what is in memory of a chat, or of all chats of its account.
+pub(super) fn end(scope: &Scope, whole_account: bool, call: Call) -> Zeroizing<Vec<u8>> {
+    let tenant = Some(scope.tenant().as_str().to_owned());
+    let kind = if whole_account { CallKind::EndAll } else { CallKind::End };
+    short(kind, "", Some(scope), tenant, &Actor::system(), call, None)
 }
 
 /// A request to look for unfinished turns.
@@ -398,6 +412,10 @@ pub(super) fn read_request(
     };
     let asked = match (ours.kind, scope) {
         (CallKind::Look, _) => Asked::Look,
+        (kind @ (CallKind::End | CallKind::EndAll), Some(scope)) => {
+            Asked::End { scope, whole_account: kind == CallKind::EndAll }
+        }
+        (CallKind::End | CallKind::EndAll, None) => return Err(unreadable(Error::Internal)),
         (CallKind::Give, _) => {
             let (number, pieces) = ours.gives.unwrap_or_default();
             Asked::Give { number, pieces }

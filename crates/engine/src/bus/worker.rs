@@ -171,6 +171,14 @@ impl Desk {
                 // The turn may have gone on without it.
                 let _late = data_request.map(|data_request| data_request.send(pieces));
             }
+            // Whoever has some of it ends it; what is kept where conversations are ends there.
+            Asked::End { scope, whole_account } => {
+                if let Err(error) =
+                    self.engine.web_sessions(scope.tenant().clone()).end_here(scope, whole_account).await
+                {
+                    tracing::warn!(error = error.code(), "what is in memory of a chat could not be ended");
+                }
+            }
             Asked::Turn(mut errand) => {
                 self.date(&mut errand, call.is_some()).await;
                 let Some(line) = line else { return self.take_turn(request_id, call, *errand, None).await };

@@ -6,6 +6,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use confidant_seal::{TenantId, UserId};
+
 use crate::error::Error;
 use crate::inner::Inner;
 use crate::ledger::audit::Action;
@@ -70,8 +72,18 @@ pub(crate) async fn end(session: &Session) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// Has workers end what they have in their memory of an account's chats, if it is one that has chats.
+pub(crate) async fn end_elsewhere(inner: &Inner, tenant: &TenantId, user: &UserId) {
+    let Some(gateway) = inner.gateway.get() else { return };
+    let any = web_scope::scope(tenant, user.as_str(), ANY_CHAT, Keep::Memory);
+    if let Some(any) = any.ok().filter(web_scope::is_web) {
+        gateway.end(&any, true).await;
+    }
+}
+
 fn forget(inner: &Inner, session: &Session) {
     inner.ledger.slots.forget(session.names.scope);
 }
 
+const ANY_CHAT: &str = "chat";
 const MOST_LISTED: usize = 1000;

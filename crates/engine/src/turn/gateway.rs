@@ -31,6 +31,8 @@ pub(crate) trait Gateway: Send + Sync + std::fmt::Debug {
     async fn run(self: Arc<Self>, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error>;
     /// Cancels a turn, wherever it runs.
     async fn cancel(&self, errand: &Errand);
+    /// Has every worker end what it has of a chat in its memory, or of all chats of the account.
+    async fn end(&self, scope: &Scope, whole_account: bool);
     /// Tells workers to look for unfinished turns now, not only at their next round.
     async fn nudge(&self);
     /// How long the gateway looks for a worker.

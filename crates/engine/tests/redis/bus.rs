@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use confidant_display::debug_without_content;
 use confidant_engine::approval::{Decider, Decision};
 use confidant_engine::bus::{BusSettings, Speech};
-use confidant_engine::head::{Claim, Digest};
+use confidant_engine::head::{Claim, Digest, HeadState};
 use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall, ToolSpec};
 use confidant_engine::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
 use confidant_engine::turn::{
@@ -476,4 +476,52 @@ async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
         let answer = answer.unwrap();
         assert_eq!(answer.contains(&format!("Trip: marker-harbour-{n}")), given, "{answer}");
     }
+}
+
+/// A worker has words of a chat in its memory where they are kept nowhere else. They go with the chat, with its cache and with its
+/// account, though all of these end at a gateway.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_workers_have_of_a_chat_in_memory_ends_at_the_gateways_word() {
+    const ACCOUNT: &str = "acct_aaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const OTHER: &str = "acct_bbbbbbbbbbbbbbbbbbbbbbbbbb";
+    let Some(server) = Server::start(&[]) else { return };
+    let worker = engine(&server, Arc::new(Halting)).await;
+    let _working = works(&worker, &server.url()).await;
+    let gateway = engine(&server, Arc::new(Halting)).await;
+    gateway.become_gateway(bus(&server.url())).await.unwrap();
+    let acme = TenantId::new("acme").unwrap();
+    let (chats, there) = (gateway.web_sessions(acme.clone()), worker.web_sessions(acme.clone()));
+    let asked = async |account: &str, chat: &str| {
+        let claim =
+            Claim { count: 0, before: Digest::from_bytes([0; 32]), after: Digest::from_bytes([1; 32]) };
+        let request = TurnRequest { claim: Some(claim), ..says_as("t1", "Hello") };
+        let session = chats.open(account, chat, Keep::Memory).await.unwrap();
+        session.turn(request).finish().await.unwrap();
+    };
+    let has = async |account: &str, chat: &str| {
+        let session = there.session(account, chat, Keep::Memory).unwrap();
+        session.head().await.unwrap() != HeadState::Missing
+    };
+    let gone = async |account: &str, chat: &str| {
+        while has(account, chat).await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    for chat in ["chat_a", "chat_b", "chat_c"] {
+        asked(ACCOUNT, chat).await;
+        assert!(has(ACCOUNT, chat).await);
+    }
+    asked(OTHER, "chat_a").await;
+
+    // The chat is deleted; its cache is switched off; the account is erased.
+    chats.end(ACCOUNT, "chat_a").await.unwrap();
+    gone(ACCOUNT, "chat_a").await;
+    assert!(has(ACCOUNT, "chat_b").await && has(OTHER, "chat_a").await);
+    chats.open(ACCOUNT, "chat_b", Keep::Once).await.unwrap();
+    gone(ACCOUNT, "chat_b").await;
+    assert!(has(ACCOUNT, "chat_c").await);
+    let person = UserId::any(ACCOUNT).unwrap();
+    gateway.dangerously_administer(Actor::cli()).erase_person(&acme, &person).await.unwrap();
+    gone(ACCOUNT, "chat_c").await;
+    assert!(has(OTHER, "chat_a").await, "somebody else's stays");
 }

@@ -18,6 +18,7 @@ use crate::ledger::account_scope::is_account_key;
 use crate::ledger::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
 use crate::ledger::keyring::{Owned, born};
 use crate::ledger::session::{self, Session};
+use crate::ledger::web_cache;
 use crate::ledger::web_scope::is_web;
 use crate::store::{Anchor, AuditHead, Find, KeyRow, Listed};
 
@@ -223,6 +224,7 @@ impl Administrator {
             let tags = (person, self.inner.ledger.keyring.tenant(tenant), epoch);
             let erased =
                 erase(&self.inner, &self.actor, Subject::Person(derived, whose), tags, &scopes).await?;
+            web_cache::end_elsewhere(&self.inner, tenant, user).await;
             left.map_or(Ok(erased), |error| Err(incomplete(error)))
         })
     }
