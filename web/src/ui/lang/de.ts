@@ -169,6 +169,7 @@ export const words: Words = {
   willWait: "wird später gesendet",
   onlyText: "nur Text, keine Dateien oder Bilder",
   noFiles: "Dateien und Bilder lassen sich noch nicht senden: nur Text.",
+  noFilesText: "Nur der Text wurde übernommen. Dateien und Bilder lassen sich noch nicht senden.",
   chatEnded: "Dieser Chat ist geschlossen. Du kannst ihn lesen und einen anderen beginnen.",
   staleShort: "Lade die Seite neu, um zu schreiben.",
 

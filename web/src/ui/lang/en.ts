@@ -181,6 +181,7 @@ export const words = {
   willWait: "will be sent later",
   onlyText: "text only, no files or images",
   noFiles: "Files and images cannot be sent yet: only text.",
+  noFilesText: "Only the text was taken. Files and images cannot be sent yet.",
   chatEnded: "This chat is closed. You can read it, and start another one.",
   staleShort: "Reload the page to write.",
 
