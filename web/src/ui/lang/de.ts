@@ -58,6 +58,8 @@ export const words: Words = {
   stretching: "Aus dem Passwort wird ein Schlüssel berechnet: Das dauert ein bis zwei Sekunden…",
   needsTls: "Diese Seite braucht eine sichere Verbindung",
   needsTlsWhy: "Browser versiegeln Daten nur auf Seiten, die über HTTPS oder von localhost kommen. Frag den Betreiber nach der https-Adresse.",
+  needsKeys: "Dieser Browser ist zu alt",
+  needsKeysWhy: "Er kann die Schlüssel nicht erzeugen, die deine Chats versiegeln (Ed25519, X25519). Aktualisiere ihn oder nimm einen anderen: Chrome oder Edge 137, Firefox 130, Safari 17 oder neuer.",
   erased: "Dein Konto ist gelöscht",
   erasedNote: "Bewahre diese Quittung auf, falls du sie zeigen musst.",
 

@@ -70,6 +70,8 @@ export const words = {
   stretching: "Deriving a key from the password: this takes a second or two…",
   needsTls: "This page needs a secure connection",
   needsTlsWhy: "Browsers seal data only on pages that come over HTTPS, or from localhost. Ask the operator for the https address.",
+  needsKeys: "This browser is too old",
+  needsKeysWhy: "It cannot make the keys that seal your chats (Ed25519, X25519). Update it, or use another one: Chrome or Edge 137, Firefox 130, Safari 17, or newer.",
   erased: "Your account is erased",
   erasedNote: "Keep this receipt if you may have to show it.",
 
