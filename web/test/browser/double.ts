@@ -178,6 +178,7 @@ export const SCENES: Record<string, () => Scene> = {
   unanswered: () => withTurn({ state: "unanswered", error: "unavailable" }),
   queued: () => withTurn({ ahead: 2 }),
   declined: () => changed((page) => { last(page).body = "I will not help with this."; last(page).heard = { finish: "declined", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: SENT }; page.followUps = []; }),
+  crisis: () => changed((page) => { last(page).body = "I will not help you to hurt yourself.\n\nYou don't have to carry this alone. findahelpline.com lists helplines in your country."; last(page).heard = { finish: "declined", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: SENT }; page.followUps = []; }),
   ended: () => changed((page) => { last(page).body = "This conversation ends here."; last(page).heard = { finish: "ended", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: { ...SENT, isKept: false } }; page.followUps = []; }),
   wanted: () => changed((page) => { last(page).heard = { finish: "whole", tools: [], focus: null, category: null, wanted: ["profile-learning-style", "home_town"], historySent: 0, sent: SENT }; page.followUps = []; }),
   conflicted: () => changed((page, scene) => { const third = page.messages[2]; if (third) { third.status = "conflicted"; third.copies = [1]; } scene.copies = 1; }),

@@ -101,7 +101,7 @@ function Answer({ message }: { message: MessageLine }) {
   return (
     <article class={finish === "declined" ? "answer declined" : "answer"} id={message.id} aria-label={t("answerSaid")}>
       <MessageBody id={message.id} body={message.body} />
-      {finish ? <Ending finish={finish} /> : null}
+      <Ending finish={finish} words={message.body} />
       <div class="meta">
         <Status message={message} />
         {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{reasonOf(message)}</span> : null}
