@@ -184,7 +184,7 @@ async function plainScrolling(world: BrowserWorld): Promise<Figures["scrolling"]
 /** How far is scrolled, in pixels. */
 const PIXELS = 12_000;
 
-const world = await BrowserWorld.start(true, { CONFIDANT_WEB__PAGE_FOLDER: join(WEB, "dist") });
+const world = await BrowserWorld.start(true, { settings: { CONFIDANT_WEB__PAGE_FOLDER: join(WEB, "dist") } });
 try {
   const { page, context } = await world.tab();
   page.setDefaultTimeout(300_000);

@@ -10,12 +10,15 @@ import { Keeper, errorOf } from "../src/client/keeper";
 import { stateToJson } from "../src/client/state";
 import { World } from "./world/index";
 import { Model } from "./world/model";
+import { Secrets } from "./world/secrets";
 import { Through } from "./world/ways";
 import { Weather } from "./world/weather";
 
 let world: World;
 let model: Model;
 const keepers: Keeper[] = [];
+/** Every key that is used here, and everything that a page would be told. */
+const secrets = Secrets.watch();
 
 before(async () => {
   model = await Model.start();
@@ -40,13 +43,14 @@ class Tab {
   constructor(readonly files: MemoryFiles) {
     const emit = (event: CoreEvent) => {
       this.events.push(event);
+      secrets.say(event);
       this.#hears?.();
     };
     const around = { emit, clock: () => Date.now(), isOnline: () => true };
     this.keeper = new Keeper(around);
     keepers.push(this.keeper);
     this.door = new Door(this.keeper, files, new Through(world.transport(), this.weather), around);
-    this.core = { ...accountCommands(this.door), ...chatCommands(this.keeper) };
+    this.core = overheard({ ...accountCommands(this.door), ...chatCommands(this.keeper) });
   }
 
   static async open(files = new MemoryFiles()): Promise<Tab> {
@@ -79,6 +83,21 @@ class Tab {
   online() {
     return this.hears("connection", ({ connection }) => connection.state === "online", this.events.length);
   }
+}
+
+/** The same commands; what they give, and how they fail, is noted. */
+function overheard<T extends object>(commands: T): T {
+  const noted = (command: (...args: unknown[]) => Promise<unknown>) => async (...args: unknown[]) => {
+    try {
+      const value = await command(...args);
+      secrets.say(value);
+      return value;
+    } catch (error) {
+      secrets.say(errorOf(error));
+      throw error;
+    }
+  };
+  return Object.fromEntries(Object.entries(commands).map(([name, command]) => [name, noted(command as never)])) as T;
 }
 
 const fails = async (act: Promise<unknown>) => act.then(() => "nothing", (error: unknown) => errorOf(error).name);
@@ -363,4 +382,9 @@ test("a temporary chat is answered, and nothing of it is kept anywhere", async (
   await tab.core.lock();
   await tab.core.unlock(password("correct horse"));
   assert.deepEqual(await tab.core.chats(), []);
+});
+
+test("in all of that, no key came out: in no answer to a page, no event and no error", () => {
+  assert.ok(secrets.size > 100, `${secrets.size} keys`);
+  assert.deepEqual(secrets.told(), []);
 });

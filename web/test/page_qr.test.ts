@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
+import { Qr } from "../src/ui/parts/qr";
 import { qrCode } from "../src/ui/qr";
 
 const FLIPS: ((x: number, y: number) => boolean)[] = [
@@ -42,6 +43,12 @@ test("sizes follow the length, and what is too long is none", () => {
   const sizes = [14, 26, 42, 62, 84, 106, 122, 152, 180, 213].map((length) => qrCode("x".repeat(length))?.length);
   assert.deepEqual(sizes, [21, 25, 29, 33, 37, 41, 45, 49, 53, 57]);
   assert.equal(qrCode("x".repeat(214)), null);
+});
+
+test("what an authenticator scans fits, for a login as long as people have", () => {
+  const uri = (login: string) => `otpauth://totp/${encodeURIComponent(`Confidant:${login}`)}?secret=${"A".repeat(52)}&issuer=Confidant&algorithm=SHA1&digits=6&period=30`;
+  assert.ok(qrCode(uri("ana")) !== null && qrCode(uri(`${"a".repeat(40)}@${"b".repeat(20)}.example.org`)) !== null);
+  assert.equal(Qr({ text: uri("x".repeat(200)), label: "" }), null, "then it is typed");
 });
 
 test("the largest is the one that another encoder makes", () => {

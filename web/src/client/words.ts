@@ -41,7 +41,7 @@ export interface Wanted {
 
 /** What a person searches for: all of these words. The last one may not be written to its end. None: there are only signs. */
 export function wantedOf(query: string): Wanted[] {
-  const words = (folded(query).match(RUN) ?? []).flatMap(wordsOfRun).slice(0, MOST_WANTED);
+  const words = (folded(query.slice(0, LONGEST_QUERY)).match(RUN) ?? []).flatMap(wordsOfRun).slice(0, MOST_WANTED);
   return words.map((word, at): Wanted => {
     const is = UNSPACED.test(word) ? "within" : at === words.length - 1 ? "beginning" : "whole";
     return { word, is };
@@ -82,5 +82,7 @@ const SPELLED: Readonly<Record<string, string>> = { ς: "σ", ı: "i", ø: "o", 
 const LONGEST_WORD = 64;
 /** Characters that are cut at once. */
 const LONGEST_RUN = 1_000;
+/** Characters of what is searched for that are looked at: a page that was pasted by mistake must not keep the worker busy for seconds. */
+const LONGEST_QUERY = 1_000;
 /** As many as a mask of bits has. */
 const MOST_WANTED = 16;

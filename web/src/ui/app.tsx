@@ -1,5 +1,6 @@
 // The page: which screen it is, by the state of the account.
 //
+//   a browser that cannot seal here ─▶ why not
 //   none ─▶ the door      locked ─▶ unlock      elsewhere ─▶ another tab has it      open ─▶ a new recovery code, or a password after pairing ─▶ chats
 import { useEffect } from "preact/hooks";
 import { t } from "./i18n";
@@ -7,6 +8,7 @@ import { After, Spinner } from "./parts/basics";
 import { lazy } from "./parts/lazy";
 import { Notes } from "./parts/notes";
 import { account, freshCode, startProblem } from "./state/account";
+import { lack, type Lack } from "./state/browser";
 import { core } from "./state/core";
 import { problemText } from "./state/notes";
 import { renew } from "./state/offline";
@@ -38,6 +40,7 @@ export function App() {
 
 function Screen() {
   const who = account.value;
+  if (lack.value !== null) return <Lacking lack={lack.value} />;
   if (startProblem.value !== null) return <NotStarted name={startProblem.value} />;
   if (who === null) return <main class="door"><After><p class="loading"><Spinner />{t("loading")}</p></After></main>;
   if (freshCode.value !== null) return <RecoveryCode code={freshCode.value} />;
@@ -47,6 +50,11 @@ function Screen() {
   // A device that was let in by another one: nothing here knows yet what opens its files the next time.
   if (who.login === null) return <Paired />;
   return <Shell />;
+}
+
+/** Nothing would work here, and a person should not type a password to find that out. */
+function Lacking({ lack }: { lack: Lack }) {
+  return <Frame title={t(lack === "secure" ? "needsTls" : "needsKeys")}><p>{t(lack === "secure" ? "needsTlsWhy" : "needsKeysWhy")}</p></Frame>;
 }
 
 function NotStarted({ name }: { name: string }) {

@@ -6,6 +6,7 @@ import { App } from "./app";
 import { language, t } from "./i18n";
 import { readable } from "./markdown/links";
 import { isOpen, onLocked, startAccount } from "./state/account";
+import { startBrowser } from "./state/browser";
 import { isWaitingForPerson, page, startChat } from "./state/chat";
 import { core, setCore } from "./state/core";
 import { flushDraft, startDraft } from "./state/draft";
@@ -17,8 +18,10 @@ import { startRoute } from "./state/route";
 
 export async function start(over: Core, root: Element): Promise<void> {
   setCore(over);
+  const looked = startBrowser();
   await startPrefs();
   startRoute();
+  await looked;
   render(<App />, root);
   startChat();
   startDraft();

@@ -54,6 +54,7 @@ atEachSize((size, opposite) => {
     assert.ok(kept.includes("words-chat_") && kept.includes("room-chat_") && kept.includes("state"), "there are files");
     assert.doesNotMatch(kept, /CANARY|confidant-session|"ak"/);
     await lock(page);
+    assert.doesNotMatch(await everythingKept(page), /CANARY|confidant-session|"ak"/, "nor while it is locked");
     await unlock(page);
     await firstChat(page);
     await answered(page, "CANARY-ANSWER");

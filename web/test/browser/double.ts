@@ -178,6 +178,7 @@ export const SCENES: Record<string, () => Scene> = {
   unanswered: () => withTurn({ state: "unanswered", error: "unavailable" }),
   queued: () => withTurn({ ahead: 2 }),
   declined: () => changed((page) => { last(page).body = "I will not help with this."; last(page).heard = { finish: "declined", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: SENT }; page.followUps = []; }),
+  crisis: () => changed((page) => { last(page).body = "I will not help you to hurt yourself.\n\nYou don't have to carry this alone. findahelpline.com lists helplines in your country."; last(page).heard = { finish: "declined", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: SENT }; page.followUps = []; }),
   ended: () => changed((page) => { last(page).body = "This conversation ends here."; last(page).heard = { finish: "ended", tools: [], focus: null, category: null, wanted: [], historySent: 0, sent: { ...SENT, isKept: false } }; page.followUps = []; }),
   wanted: () => changed((page) => { last(page).heard = { finish: "whole", tools: [], focus: null, category: null, wanted: ["profile-learning-style", "home_town"], historySent: 0, sent: SENT }; page.followUps = []; }),
   conflicted: () => changed((page, scene) => { const third = page.messages[2]; if (third) { third.status = "conflicted"; third.copies = [1]; } scene.copies = 1; }),
@@ -251,7 +252,7 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     similar: () => [{ name: "Tomatoes that survive a late frost", text: "Harden them off for ten days" }],
     rename: (chat: string, title: string) => { pageOf(chat).chat.title = title; emit({ type: "chats", changed: [{ ...pageOf(chat).chat }], gone: [] }); emit({ type: "chat", chat }); },
     setPinned: (chat: string, pinned: boolean) => { pageOf(chat).chat.pinned = pinned; emit({ type: "chats", changed: [{ ...pageOf(chat).chat }], gone: [] }); emit({ type: "chat", chat }); },
-    search: (words: string) => searched(scene.chats.filter((chat) => `${chat.title} ${chat.summary}`.toLowerCase().includes(words.toLowerCase())).map((chat) => ({ chat: chat.id, title: chat.title, message: null, excerpt: chat.summary ?? "", at: 0, length: Math.min(words.length, 3) }))),
+    search: (words: string) => searched(scene.chats.flatMap((chat) => found(chat, scene.pages.get(chat.id), words.toLowerCase()))),
     waiting: () => Array.from({ length: scene.waiting }, (_, number) => ({ number, chat: chatId(1), what: "message", about: null, text: "Is the ferry in March calm?", isSent: number === 0 })),
     copies: () => Array.from({ length: scene.copies }, (_, n) => ({ number: n + 1, chat: chatId(1), what: "edit", about: "msg_3", text: "Book it for the second week.", why: "changed" })),
     awaited: () => [],
@@ -296,6 +297,14 @@ function overCommands(commands: Partial<Record<keyof Core, (...args: never[]) =>
       };
     },
   });
+}
+
+/** Where a chat has the words: in its title or summary, or in its first message that has them. */
+function found(chat: ChatLine, page: ChatPage | undefined, words: string): Found[] {
+  const rest = { chat: chat.id, title: chat.title, at: 0, length: Math.min(words.length, 3) };
+  if (`${chat.title} ${chat.summary}`.toLowerCase().includes(words)) return [{ ...rest, message: null, excerpt: chat.summary ?? "" }];
+  const one = page?.messages.find(({ body }) => body.toLowerCase().includes(words));
+  return one === undefined ? [] : [{ ...rest, message: one.id, excerpt: one.body.slice(0, 60) }];
 }
 
 /** A search that found these. */

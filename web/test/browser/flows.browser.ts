@@ -243,6 +243,20 @@ atEachSize((size, other) => {
       await page.locator(".note", { hasText: "Files and images" }).first().getByRole("button", { name: "Close" }).click();
       await said.first().waitFor({ state: "detached" });
     }
+    // Beside the box the browser would open it in place of the page; and with a text, the text is taken.
+    const seen = await page.evaluate(() => {
+      const data = new DataTransfer();
+      data.items.add(new File(["x"], "picture.png", { type: "image/png" }));
+      const events = ["dragover", "drop"].map((type) => new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+      for (const event of events) document.querySelector("main")?.dispatchEvent(event);
+      data.setData("text/plain", "picture.png");
+      const pasted = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+      document.getElementById("composer")?.dispatchEvent(pasted);
+      return [...events, pasted].map((event) => event.defaultPrevented);
+    });
+    assert.deepEqual(seen, [true, true, false]);
+    await page.getByText("Files and images cannot be sent yet: only text.").first().waitFor();
+    await page.getByText("Only the text was taken.").first().waitFor();
   });
 
   // The server tells the browser to clear its storage, which closes the worker's database under it.

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { releaseOf as madeRelease } from "./release";
+import { everythingKept } from "./steps";
 import { BrowserWorld, PHONE, Tab } from "./world";
 
 const WEB = process.env["WEB_DIR"] ?? ".";
@@ -267,6 +268,7 @@ test("when the account goes, so does everything that was kept for it", async () 
   await page.getByRole("button", { name: "Remove it" }).click();
   await page.getByRole("button", { name: "Create an account" }).waitFor();
   await page.waitForFunction(async () => (await caches.keys()).length === 0 && (await navigator.serviceWorker.getRegistrations()).length === 0);
+  assert.doesNotMatch(await everythingKept(page), /(?:chat|acct|dev|msg)_|confidant-page|confidant-session/, "of the account nothing is left in any storage");
   assert.deepEqual(tab.problems.filter((line) => !NOBODY.test(line)), []);
   tab.forgive();
   await tab.close();

@@ -162,6 +162,7 @@ atEachSize((size, opposite) => {
   test("a second factor is switched on, asked for with the password on another device, and switched off", async () => {
     await page.getByRole("button", { name: "Switch on" }).click();
     const secret = (await page.locator(".code-shown").textContent()) ?? "";
+    await page.getByRole("img", { name: "QR code for the authenticator" }).waitFor();
     await page.getByLabel("Code of your authenticator").fill(totpOf(secret));
     await page.getByRole("button", { name: "Switch on" }).click();
     await prove(page, "Continue");

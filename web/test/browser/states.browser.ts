@@ -126,6 +126,28 @@ test("a chat of 2 000 messages opens under a second, and shows earlier ones when
   await tab.close();
 });
 
+test("a result of the search leads to its message: from another chat, behind the first words, and far up", async () => {
+  const tab = await world.tab();
+  const find = async (words: string) => {
+    await tab.page.fill("#search", words);
+    await tab.page.locator("a.chat", { has: tab.page.locator("mark") }).click();
+  };
+  await show(tab, "chat", `#/${chatId(2)}`);
+  await find("roof box");
+  await tab.page.locator("#msg_1.found").waitFor();
+  await tab.page.locator("#msg_1").getByText("roof box").waitFor();
+  await show(tab, "compressed", `#/${chatId(3)}`);
+  await find("office decides");
+  await tab.page.locator("#msg_2.found").waitFor();
+  await show(tab, "long", `#/${chatId(1)}`);
+  await find("1700. some");
+  await tab.page.waitForFunction(() => {
+    const box = document.querySelector("#msg_l1700.found")?.getBoundingClientRect();
+    return box !== undefined && box.bottom > 0 && box.top < innerHeight;
+  });
+  await tab.close();
+});
+
 test("the scroll is not taken from somebody who reads", async () => {
   const tab = await world.tab();
   await show(tab, "streaming");

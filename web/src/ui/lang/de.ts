@@ -58,6 +58,8 @@ export const words: Words = {
   stretching: "Aus dem Passwort wird ein Schlüssel berechnet: Das dauert ein bis zwei Sekunden…",
   needsTls: "Diese Seite braucht eine sichere Verbindung",
   needsTlsWhy: "Browser versiegeln Daten nur auf Seiten, die über HTTPS oder von localhost kommen. Frag den Betreiber nach der https-Adresse.",
+  needsKeys: "Dieser Browser ist zu alt",
+  needsKeysWhy: "Er kann die Schlüssel nicht erzeugen, die deine Chats versiegeln (Ed25519, X25519). Aktualisiere ihn oder nimm einen anderen: Chrome oder Edge 137, Firefox 130, Safari 17 oder neuer.",
   erased: "Dein Konto ist gelöscht",
   erasedNote: "Bewahre diese Quittung auf, falls du sie zeigen musst.",
 
@@ -169,6 +171,7 @@ export const words: Words = {
   willWait: "wird später gesendet",
   onlyText: "nur Text, keine Dateien oder Bilder",
   noFiles: "Dateien und Bilder lassen sich noch nicht senden: nur Text.",
+  noFilesText: "Nur der Text wurde übernommen. Dateien und Bilder lassen sich noch nicht senden.",
   chatEnded: "Dieser Chat ist geschlossen. Du kannst ihn lesen und einen anderen beginnen.",
   staleShort: "Lade die Seite neu, um zu schreiben.",
 
@@ -476,7 +479,8 @@ export const words: Words = {
   totpOn: "Einschalten",
   totpOff: "Ausschalten",
   totpOffNote: "Die Anmeldung fragt dann nur nach dem Passwort.",
-  totpSecret: "Gib dieses Geheimnis in deine Authenticator-App ein, danach den Code, den sie zeigt:",
+  totpSecret: "Scanne das mit deiner Authenticator-App, oder gib das Geheimnis ein. Tippe danach den Code, den sie zeigt.",
+  totpQr: "QR-Code für die Authenticator-App",
   totpProof: "Dein Passwort, um den zweiten Faktor einzuschalten.",
   totpIsOn: "Der zweite Faktor ist an.",
   totpIsOff: "Der zweite Faktor ist aus.",

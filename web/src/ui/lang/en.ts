@@ -70,6 +70,8 @@ export const words = {
   stretching: "Deriving a key from the password: this takes a second or two…",
   needsTls: "This page needs a secure connection",
   needsTlsWhy: "Browsers seal data only on pages that come over HTTPS, or from localhost. Ask the operator for the https address.",
+  needsKeys: "This browser is too old",
+  needsKeysWhy: "It cannot make the keys that seal your chats (Ed25519, X25519). Update it, or use another one: Chrome or Edge 137, Firefox 130, Safari 17, or newer.",
   erased: "Your account is erased",
   erasedNote: "Keep this receipt if you may have to show it.",
 
@@ -181,6 +183,7 @@ export const words = {
   willWait: "will be sent later",
   onlyText: "text only, no files or images",
   noFiles: "Files and images cannot be sent yet: only text.",
+  noFilesText: "Only the text was taken. Files and images cannot be sent yet.",
   chatEnded: "This chat is closed. You can read it, and start another one.",
   staleShort: "Reload the page to write.",
 
@@ -488,7 +491,8 @@ export const words = {
   totpOn: "Switch on",
   totpOff: "Switch off",
   totpOffNote: "Logging in will ask for the password only.",
-  totpSecret: "Enter this secret in your authenticator, then the code that it shows:",
+  totpSecret: "Scan this with your authenticator, or enter the secret. Then type the code that it shows.",
+  totpQr: "QR code for the authenticator",
   totpProof: "Your password, to switch the second factor on.",
   totpIsOn: "The second factor is on.",
   totpIsOff: "The second factor is off.",

@@ -1,5 +1,5 @@
 // Where the person writes. What is typed is kept per chat; Enter sends and knows about input methods; what goes with the question is
-// said in the row below it.
+// said in the row below it. Files and images are not taken, on the whole page: see no_files.ts.
 import type { TargetedInputEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
@@ -12,7 +12,7 @@ import { ask, page, pageError, runningTurn, stop } from "../state/chat";
 import { core } from "../state/core";
 import { clearDraft, draft, flushDraft, showDraft, type } from "../state/draft";
 import { focus, given, givenFor, isKept, isNewUncached, isTemporary, optionsFor, switchedOff } from "../state/options";
-import { attempt, say } from "../state/notes";
+import { attempt } from "../state/notes";
 import { isFocusOff } from "../../client/switches";
 import { sends } from "./enter";
 
@@ -74,7 +74,6 @@ export function Composer({ chat }: { chat: string | null }) {
             }
           }}
           onPaste={paste}
-          onDrop={refuseFiles}
         />
         <Row chat={chat} isGiving={isGiving} onGive={() => setGiving(!isGiving)} />
       </form>
@@ -120,7 +119,7 @@ function grow(element: HTMLTextAreaElement | null): void {
   element.style.height = `${Math.min(element.scrollHeight, Math.round(innerHeight * 0.4))}px`;
 }
 
-/** An embed that was copied here becomes the same Markdown again. Files and images are not taken, and that is said. */
+/** An embed that was copied here becomes the same Markdown again. */
 function paste(event: ClipboardEvent): void {
   const data = event.clipboardData;
   if (data === null) return;
@@ -130,14 +129,5 @@ function paste(event: ClipboardEvent): void {
     const area = event.currentTarget as HTMLTextAreaElement;
     area.setRangeText(text, area.selectionStart, area.selectionEnd, "end");
     type(area.value);
-  } else if (data.files.length > 0 && data.getData("text/plain") === "") {
-    event.preventDefault();
-    say(t("noFiles"));
   }
-}
-
-function refuseFiles(event: DragEvent): void {
-  if ((event.dataTransfer?.files.length ?? 0) === 0) return;
-  event.preventDefault();
-  say(t("noFiles"));
 }

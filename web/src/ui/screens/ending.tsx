@@ -1,9 +1,23 @@
-// How an answer ended, where that needs words: cut, stopped, declined, ended for safety, asked to forget. Help is named beside the last ones.
+// How an answer ended, where that needs words: cut, stopped, declined, ended for safety, asked to forget; and where help is, for somebody who may
+// need it.
+//
+// Not every request that is declined is a cry for help. The server decides whom it is about, and names help in the answer itself; the page
+// shows that as a card. Easy to get wrong: an answer that is whole. It may end with help, too.
 import type { Finish } from "../../client/core";
 import { t } from "../i18n";
 import { Icon } from "../icons";
 
-export function Ending({ finish }: { finish: Finish }) {
+/** `words` are those of the answer. An answer of which nobody knows how it ended is taken for whole. */
+export function Ending({ finish = "whole", words }: { finish?: Finish | undefined; words: string }) {
+  return (
+    <>
+      <How finish={finish} />
+      {needsHelp(finish, words) ? <Crisis /> : null}
+    </>
+  );
+}
+
+function How({ finish }: { finish: Finish }) {
   switch (finish) {
     case "whole":
       return null;
@@ -14,24 +28,21 @@ export function Ending({ finish }: { finish: Finish }) {
     case "asked_to_forget":
       return <p class="ending"><Icon name="trash" size={13} />{t("endForget")}</p>;
     case "declined":
-      return (
-        <>
-          <p class="ending"><Icon name="warn" size={13} />{t("endDeclined")}</p>
-          <Crisis />
-        </>
-      );
+      return <p class="ending"><Icon name="warn" size={13} />{t("endDeclined")}</p>;
     case "ended":
-      return (
-        <>
-          <p class="ending"><Icon name="lock" size={13} />{t("endEnded")}</p>
-          <Crisis />
-        </>
-      );
+      return <p class="ending"><Icon name="lock" size={13} />{t("endEnded")}</p>;
   }
 }
 
-/** Where a person finds people. Shown by the page itself: it does not depend on what a model says. */
-export function Crisis() {
+/** Whether a card says where help is: for a chat that was closed, and where the server named help, in place of an answer or at its end. */
+export function needsHelp(finish: Finish, words: string): boolean {
+  if (finish === "ended") return true;
+  if (finish === "declined") return words.includes(HELP);
+  return words.slice(words.trimEnd().lastIndexOf("\n\n") + 1).includes(HELP);
+}
+
+/** Where a person finds people. */
+function Crisis() {
   return (
     <aside class="card crisis" aria-label={t("crisisTitle")}>
       <h3><Icon name="heart" />{t("crisisTitle")}</h3>
@@ -39,8 +50,11 @@ export function Crisis() {
       <ul>
         <li>{t("crisisEmergency")}</li>
         <li>{t("crisisLine")}</li>
-        <li><a class="link" href="https://findahelpline.com/" target="_blank" rel="noopener noreferrer">findahelpline.com</a></li>
+        <li><a class="link" href={`https://${HELP}/`} target="_blank" rel="noopener noreferrer">{HELP}</a></li>
       </ul>
     </aside>
   );
 }
+
+/** In the server's own words, in each of its languages. An operator's own words say themselves where help is. */
+const HELP = "findahelpline.com";

@@ -6,8 +6,8 @@ import { Icon, Wax } from "../icons";
 import { readable } from "../markdown/links";
 import { After, IconButton, Spinner } from "../parts/basics";
 import { account, connection, outbox } from "../state/account";
-import { jumpTo } from "../state/chat";
 import { lock } from "../state/draft";
+import { jumpTo } from "../state/jump";
 import { found, groups, hasOlder, indexed, isListLoaded, loadOlder, query, search } from "../state/list";
 import { isTemporary } from "../state/options";
 import { go, hrefOf, route } from "../state/route";
@@ -119,7 +119,7 @@ function Results({ result: { hits, all, unsearched } }: { result: SearchResult }
 function Result({ hit }: { hit: Found }) {
   const { excerpt, at, length } = hit;
   return (
-    <a class="chat" href={hrefOf({ page: "chat", chat: hit.chat })} onClick={() => { isDrawerOpen.value = false; jumpTo.value = hit.message; }}>
+    <a class="chat" href={hrefOf({ page: "chat", chat: hit.chat })} onClick={() => { isDrawerOpen.value = false; jumpTo.value = hit.message === null ? null : { chat: hit.chat, message: hit.message }; }}>
       <i class="ic" aria-hidden="true"><Icon name="search" size={12} /></i>
       <span>
         <span class="title" dir="auto">{readable(hit.title ?? "") || t("untitled")}</span>

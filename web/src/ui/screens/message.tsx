@@ -18,6 +18,7 @@ import { Confirm } from "../parts/dialog";
 import { canWrite } from "../state/account";
 import { askInstead, content, deleteMessage, page, retry, showBranch, wholeBody } from "../state/chat";
 import { core } from "../state/core";
+import { ledTo } from "../state/jump";
 import { attempt, say } from "../state/notes";
 import { optionsFor } from "../state/options";
 import { EditBox } from "./edit";
@@ -52,6 +53,11 @@ function Said({ message }: { message: MessageLine }) {
   const short = useMemo(() => shortened(message), [message.id, message.body, message.length]);
   useEffect(() => setWhole(null), [message.body, message.length, message.rev]);
   const withWhole = (use: (body: string) => unknown) => attempt(async () => use(await wholeBody(message)));
+  const isLedTo = ledTo.value === message.id;
+  // What was searched for may be behind its first words.
+  useEffect(() => {
+    if (isLedTo && short.isShortened) void withWhole(setWhole);
+  }, [isLedTo]);
   if (editing !== null) {
     const resend = async (body: string) => {
       if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) setEditing(null);
@@ -95,7 +101,7 @@ function Answer({ message }: { message: MessageLine }) {
   return (
     <article class={finish === "declined" ? "answer declined" : "answer"} id={message.id} aria-label={t("answerSaid")}>
       <MessageBody id={message.id} body={message.body} />
-      {finish ? <Ending finish={finish} /> : null}
+      <Ending finish={finish} words={message.body} />
       <div class="meta">
         <Status message={message} />
         {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{reasonOf(message)}</span> : null}

@@ -5,7 +5,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { Field, Spinner } from "../parts/basics";
-import { qrCode } from "../qr";
+import { Qr } from "../parts/qr";
 import { core, nameOf, serverOrigin } from "../state/core";
 import { problemText } from "../state/notes";
 import { Form, Frame, Go, useWork } from "./door";
@@ -41,7 +41,7 @@ export function NewDevice() {
   return (
     <div class="pairing">
       <p>{t("pairNote")}</p>
-      <Qr text={`${serverOrigin()}/#/pair/${offer.text}`} />
+      <Qr text={`${serverOrigin()}/#/pair/${offer.text}`} label={t("qrLabel")} />
       <p class="code-shown" dir="ltr" aria-label={t("pairText")}>{inGroups(offer.text)}</p>
       <p class="state" role="status"><Spinner />{t("pairWaiting")}</p>
     </div>
@@ -75,17 +75,4 @@ function SetUnlock() {
 /** Four characters and a space: easier to type. */
 export function inGroups(text: string): string {
   return text.replace(/(.{4})(?=.)/g, "$1 ");
-}
-
-function Qr({ text }: { text: string }) {
-  const rows = qrCode(text);
-  if (rows === null) return null;
-  const size = rows.length + 8;
-  const path = rows.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x + 4} ${y + 4}h1v1h-1z` : ""))).join("");
-  return (
-    <svg class="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={t("qrLabel")} shape-rendering="crispEdges">
-      <rect width={size} height={size} fill="#fff" />
-      <path d={path} fill="#000" />
-    </svg>
-  );
 }

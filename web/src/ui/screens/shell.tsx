@@ -7,6 +7,7 @@ import { IconButton } from "../parts/basics";
 import { lazy } from "../parts/lazy";
 import { closeChat, openChat } from "../state/chat";
 import { lock } from "../state/draft";
+import { say } from "../state/notes";
 import { isKeptHere } from "../state/offline";
 import { route } from "../state/route";
 import { Banners } from "./banners";
@@ -15,6 +16,7 @@ import { KeysDialog, useKeys } from "./keys";
 import { Composer } from "./composer";
 import { SideBar } from "./list";
 import { NewChat } from "./new";
+import { refuseFiles } from "./no_files";
 import { Thread } from "./thread";
 
 export const isDrawerOpen = signal(false);
@@ -39,6 +41,7 @@ function loadRest(): void {
 export function Shell() {
   useKeys();
   useEffect(loadRest, []);
+  useEffect(() => refuseFiles(globalThis, (what) => say(t(what === "all" ? "noFiles" : "noFilesText"))), []);
   const at = route.value;
   const chat = at.page === "chat" ? at.chat : null;
   // Whatever was chosen from the list is what one wants to see; and so it is after locking.

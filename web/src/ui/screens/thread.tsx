@@ -7,7 +7,8 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ChatPage, MessageLine } from "../../client/core";
 import { t } from "../i18n";
 import { Icon } from "../icons";
-import { isPageLoading, jumpTo, page, pageError, turns } from "../state/chat";
+import { isPageLoading, page, pageError, showBranch, turns } from "../state/chat";
+import { jumpTo, ledTo, type Shown, wayTo } from "../state/jump";
 import { After, Spinner } from "../parts/basics";
 import { FollowUps, Wanted } from "./after";
 import { Message } from "./message";
@@ -34,7 +35,7 @@ function Messages({ shown }: { shown: ChatPage }) {
   const isCompressed = summary > 0 && !isWhole;
   const messages = isCompressed ? shown.messages.slice(summary) : shown.messages;
   const first = Math.max(0, messages.length - limit);
-  useJump(messages, limit, setLimit);
+  useJump({ chat: shown.chat.id, messages: shown.messages, from: isCompressed ? summary : 0, limit }, setLimit, () => setWhole(true));
   useEarlier(scroll, first > 0, () => setLimit(limit + MORE));
   return (
     <div class="scroll" ref={scroll} tabIndex={-1}>
@@ -110,19 +111,35 @@ function useFoot(scroll: { current: HTMLDivElement | null }) {
   return { isAtFoot, toFoot };
 }
 
-/** Shows the message that was searched for. */
-function useJump(messages: MessageLine[], limit: number, setLimit: (limit: number) => void): void {
-  const wanted = jumpTo.value;
+/** Shows the message that was searched for, wherever it is in the chat. */
+function useJump(shown: Shown, draw: (last: number) => void, unfold: () => void): void {
+  const jump = jumpTo.value;
   useEffect(() => {
-    if (wanted === null) return;
-    const at = messages.findIndex((message) => message.id === wanted);
-    if (at !== -1 && messages.length - at > limit) return setLimit(messages.length - at + 3);
+    const way = wayTo(jump, shown);
+    if (jump === null || way.is === "wait") return;
+    if (way.is === "unfold") return unfold();
+    if (way.is === "draw") return draw(way.last);
     jumpTo.value = null;
-    const element = at === -1 ? null : document.getElementById(wanted);
-    element?.scrollIntoView({ block: "center" });
-    element?.classList.add("found");
-    setTimeout(() => element?.classList.remove("found"), 2_500);
-  }, [wanted, limit, messages.length]);
+    if (way.is === "branch") {
+      // Its messages are here once this is done; until then nobody looks for it.
+      void showBranch(jump.message).then((isDone) => {
+        if (isDone && page.peek()?.chat.id === jump.chat) jumpTo.value = { ...jump, isBranchAsked: true };
+      });
+    }
+    if (way.is === "there") {
+      ledTo.value = jump.message;
+      lookAt(jump.message);
+    }
+  }, [jump, shown.messages, shown.from, shown.limit]);
+}
+
+function lookAt(message: string): void {
+  const element = document.getElementById(message);
+  // What a tool said is folded.
+  if (element instanceof HTMLDetailsElement) element.open = true;
+  element?.scrollIntoView({ block: "center" });
+  element?.classList.add("found");
+  setTimeout(() => element?.classList.remove("found"), 2_500);
 }
 
 /** Draws earlier messages before the person reaches them. */

@@ -29,7 +29,7 @@ export function Turn({ turn }: { turn: LiveTurn }) {
         <Wish key={wish.what} turn={turn} wish={wish} />
       ))}
       <State turn={turn} />
-      {turn.finish.value ? <Ending finish={turn.finish.value} /> : null}
+      {turn.finish.value ? <Ending finish={turn.finish.value} words={turn.words.value} /> : null}
     </article>
   );
 }

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import type { Proof } from "../../client/core";
 import { t } from "../i18n";
 import { Field, Switch } from "../parts/basics";
+import { Qr } from "../parts/qr";
 import { canUsePasskeys, makePasskey } from "../passkey";
 import { Form } from "../screens/door";
 import { account, freshCode } from "../state/account";
@@ -108,6 +109,7 @@ function Totp({ onStep }: { onStep: (step: Step) => void }) {
       ) : (
         <Form onSubmit={() => onStep({ title: t("totpOn"), text: t("totpProof"), run: on })}>
           <p>{t("totpSecret")}</p>
+          <Qr text={secret.uri} label={t("totpQr")} />
           <p class="code-shown" dir="ltr">{secret.secret}</p>
           <Field label={t("totp")} value={code} onInput={setCode} autoComplete="one-time-code" inputMode="numeric" isMono isRequired />
           <div class="row end"><button type="submit" class="button go" disabled={code.trim().length < 6}>{t("totpOn")}</button></div>

@@ -12,6 +12,7 @@ import { memoryLabel } from "../message/names";
 import { stepText } from "../message/steps";
 import { isOpen, onLocked } from "./account";
 import { core, nameOf } from "./core";
+import { jumpTo, ledTo } from "./jump";
 import { attempt } from "./notes";
 import { go } from "./route";
 
@@ -45,8 +46,6 @@ export const turns = signal<LiveTurn[]>([]);
 export const content = new ContentStore();
 /** First words of parts whose words went to make room, by content id. */
 export const previews = signal<ReadonlyMap<string, string>>(new Map());
-/** A message that was searched for: shown as soon as its chat is. */
-export const jumpTo = signal<string | null>(null);
 
 let opening = 0;
 
@@ -63,12 +62,16 @@ export function closeChat(): void {
   turns.value = [];
   previews.value = new Map();
   content.clear();
-  if (!isOpen.peek()) seenTools.value = [];
+  ledTo.value = null;
+  if (!isOpen.peek()) [seenTools.value, jumpTo.value] = [[], null];
 }
 
 /** Opens a chat. */
 export async function openChat(chat: string): Promise<void> {
-  if (page.value?.chat.id !== chat) closeChat();
+  if (page.value?.chat.id !== chat) {
+    closeChat();
+    if (jumpTo.peek()?.chat !== chat) jumpTo.value = null;
+  }
   const mine = ++opening;
   isPageLoading.value = true;
   try {
