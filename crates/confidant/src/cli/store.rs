@@ -146,15 +146,7 @@ async fn copy_all(args: &CopyArgs, loaded: &Loaded) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Faulty);
     }
     tell_what_is_next(&keys);
-    match (chats, &to.0) {
-        (Copied::Stay, _) => note(
-            "chats that only their owner can open stay in chats.db of the data folder: keep that file when you erase the old store",
-        ),
-        (Copied::Rows(_), DataPlace::Redis(_)) => note(
-            "chats that only their owner can open are in chats.db of this machine's data folder: serve from here, or set web.url",
-        ),
-        _ => {}
-    }
+    tell_where_chats_are(chats, &to.0);
     Ok(Outcome::Done)
 }
 
@@ -176,6 +168,19 @@ async fn prepare(
         open::make_folder(folder)?;
     }
     Ok(())
+}
+
+/// Says it where the address of the new store does not.
+fn tell_where_chats_are(chats: Copied, to: &DataPlace) {
+    match (chats, to) {
+        (Copied::Stay, _) => note(
+            "chats that only their owner can open stay in chats.db of the data folder: keep that file when you erase the old store",
+        ),
+        (Copied::Rows(_), DataPlace::Redis(_)) => note(
+            "chats that only their owner can open are in chats.db of this machine's data folder: serve from here, or set web.url",
+        ),
+        _ => {}
+    }
 }
 
 /// What is left to do once a copy is complete.
