@@ -356,4 +356,11 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     std::iter::once(human).chain(given).chain(replies).collect()
 }
 
-debug_without_content!(Export, ExportedLabels, ExportedMessage, ExportedSummary, PersonExport, SessionSummary);
+debug_without_content!(
+    Export,
+    ExportedLabels,
+    ExportedMessage,
+    ExportedSummary,
+    PersonExport,
+    SessionSummary
+);

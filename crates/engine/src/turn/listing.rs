@@ -76,6 +76,17 @@ pub enum TurnState {
     Failed(String),
 }
 
+/// One of the answers of a turn.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedAnswer<'t> {
+    /// What it was given.
+    pub given: &'t [ListedItem],
+    /// What it is.
+    pub told: &'t [ListedItem],
+    /// Whether it is the one that the turn is at.
+    pub is_last: bool,
+}
+
 /// One item.
 #[derive(Clone)]
 pub struct ListedItem {
@@ -192,9 +203,9 @@ impl Listing {
 }
 
 impl ListedTurn {
-    /// What the answer that begins with this step was given, and what it is; nothing if no answer begins there.
+    /// The answer that begins with this step; nothing if none does.
     #[must_use]
-    pub fn answer(&self, step: usize) -> Option<(&[ListedItem], &[ListedItem])> {
+    pub fn answer(&self, step: usize) -> Option<ListedAnswer<'_>> {
         let is_given = |item: &ListedItem| matches!(item.what, ListedWhat::Query(_) | ListedWhat::Result(_));
         let is_result_before =
             |item: &ListedItem| matches!(item.what, ListedWhat::Result(_)) && item.place.step() + 1 == step;
@@ -206,7 +217,7 @@ impl ListedTurn {
         };
         let rest = &self.items[until..];
         let end = rest.iter().position(is_given).unwrap_or(rest.len());
-        Some((&self.items[from..until], &rest[..end]))
+        Some(ListedAnswer { given: &self.items[from..until], told: &rest[..end], is_last: end == rest.len() })
     }
 }
 
@@ -482,10 +493,11 @@ mod tests {
         let mut log = Checkpoint::default();
         log.apply(Entry::Labelled { at: Millis(1), label: Label::default() }).unwrap();
         let listed = listed("tag", &log, &turn);
-        let (given, told) = listed.answer(0).unwrap();
-        assert_eq!((given.len(), told.len()), (1, 3));
-        let (given, told) = listed.answer(2).unwrap();
-        assert_eq!((given.len(), shape(told)), (2, vec![(0x21, "said done".to_owned())]));
+        let first = listed.answer(0).unwrap();
+        assert_eq!((first.given.len(), first.told.len(), first.is_last), (1, 3, false));
+        let second = listed.answer(2).unwrap();
+        assert_eq!((second.given.len(), second.is_last), (2, true));
+        assert_eq!(shape(second.told), [(0x21, "said done".to_owned())]);
         assert!(listed.answer(1).is_none() && listed.answer(3).is_none());
     }
 
