@@ -304,7 +304,7 @@ pub(super) fn items(tag: &str, exchange: &Exchange) -> Vec<ListedItem> {
         Outcome::Answered { replies, .. } => list.replies(replies),
         _ => exchange.work().into_iter().for_each(|work| list.work(work)),
     }
-    if let Some(asked) = commit::asked(exchange) {
+    if let Some(asked) = exchange.approval().and_then(|_| commit::asked(exchange)) {
         list.words.push(asked.question);
     }
     list.end();

@@ -18,6 +18,7 @@ use crate::openai::tools::arguments_read;
 /// What a response is made for: a text, or items.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = ResponseInput)]
 pub(in crate::openai) enum Input {
     Text(String),
     Items(Vec<InputItem>),
