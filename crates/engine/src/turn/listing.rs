@@ -175,8 +175,8 @@ impl Session {
         })
     }
 
-    /// Attaches names and values to the conversation, in the place of those before. Makes the session if there is none.
-    pub fn label(&self, values: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Error>> {
+    /// Attaches names and values to the conversation, in the place of those before, and says when. Makes the session if there is none.
+    pub fn label(&self, values: BTreeMap<String, String>) -> BoxFuture<'_, Result<Millis, Error>> {
         Box::pin(async move {
             let mut held = self.lock().await?;
             let label = Label { values, ..Label::default() };
@@ -185,7 +185,7 @@ impl Session {
                 let (owner, at) = (held.owner(), self.inner.ledger.now());
                 let entry = Entry::Labelled { at, label: label.clone() };
                 if held.write(vec![entry], owner, self.record(Action::SessionChoice)).await? == Wrote::Done {
-                    return Ok(());
+                    return Ok(at);
                 }
             }
         })

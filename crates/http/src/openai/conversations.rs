@@ -70,7 +70,6 @@ pub(crate) struct ItemsRequest {
     responses((status = 200, description = "The conversation", body = ConversationObject), OpenAiFailures)
 )]
 pub(crate) async fn create_conversation(
-    State(app): State<App>,
     caller: Caller,
     headers: HeaderMap,
     Json(body): Json<ConversationRequest>,
@@ -86,11 +85,11 @@ pub(crate) async fn create_conversation(
         Some(_) => memory(&caller, &headers, None).await?.ok_or_else(ApiError::internal)?,
         None => begun(&caller, body.user.as_deref(), key).await?,
     };
-    session.label(metadata.clone()).await?;
+    let at = session.label(metadata.clone()).await?;
     if !items.is_empty() {
         put(&session, &items).await?;
     }
-    reply(&ConversationObject::of(conversation(&session), app.now(), metadata))
+    reply(&ConversationObject::of(conversation(&session), at.0 / 1000, metadata))
 }
 
 /// Show a conversation

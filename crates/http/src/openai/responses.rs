@@ -146,7 +146,7 @@ async fn begin(kept: &Kept, wanted: &Wanted, key: Option<String>) -> Result<Begu
     // What has a name of this session, and all before it, is known here.
     let is_ours = |(id, _): &(Option<ItemId>, ListedWhat)| id.as_ref().is_some_and(|id| id.tag == tag);
     let known = spoken.listed.iter().rposition(is_ours).map_or(0, |last| last + 1);
-    if spoken.steps.is_empty() && !spoken.listed[known..].is_empty() {
+    if spoken.steps.is_empty() && !spoken.listed.is_empty() {
         let items: Vec<ListedWhat> = spoken.listed[known..].iter().map(|(_, what)| what.clone()).collect();
         let query = Some(spoken.query.as_str());
         let audience = kept.audience();

@@ -362,7 +362,7 @@ async fn what_is_not_stored_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_response_is_deleted_with_its_turn_and_cancelled_while_it_runs() {
+async fn a_response_is_deleted_with_its_turn() {
     let (server, model) = recording().await;
     let first = server.respond(&with(input("one"), "user", "alice")).await;
     let second = server.respond(&with(input("two"), "user", "alice")).await;
@@ -377,6 +377,30 @@ async fn a_response_is_deleted_with_its_turn_and_cancelled_while_it_runs() {
     let next = with(input("three"), "previous_response_id", second["id"].clone());
     server.respond(&next).await;
     assert_eq!(history(&model), ["two", "answer 2: yes\nindeed"]);
+}
+
+#[tokio::test]
+async fn a_response_is_cancelled_while_it_runs() {
+    let model = Caller::shut();
+    let engine = engine(Storage::memory(), model.clone(), Counting::new(), Vec::new()).await;
+    let server = Server::on(engine, SETTINGS).await;
+    let conversation = server.post(CONVERSATIONS, &json!({ "user": "alice" }), &[]).await.ok();
+    let id = conversation["id"].as_str().unwrap();
+    let body = with(input("one"), "conversation", id);
+    let cancelling = async {
+        model.until_asked(1).await;
+        let items = server.get(&format!("{CONVERSATIONS}/{id}/items")).await;
+        let question = items["data"][0]["id"].as_str().unwrap();
+        // The first response of that turn.
+        let path = format!("{PATH}/resp_{}000", &question["msg_".len().."msg_".len() + 56]);
+        assert_eq!(server.get(&path).await["status"], "in_progress");
+        let cancelled = server.post(&format!("{path}/cancel"), &json!({}), &[]).await.ok();
+        (path, cancelled)
+    };
+    let (reply, (path, cancelled)) = tokio::join!(server.post(PATH, &body, &[]), cancelling);
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!((reply.status.as_u16(), &reply.json()["error"]["code"]), (409, &json!("cancelled")));
+    assert_eq!(server.get(&path).await["status"], "cancelled");
 }
 
 #[tokio::test]
