@@ -65,8 +65,15 @@ impl Session {
                 if new.is_empty() {
                     return Ok(log.map_or_else(CaughtUp::default, |log| standing(&tag, log, listed.query)));
                 }
+                // What the agent is said to have said first answers what was put there without an answer.
+                let begins = new.first().is_some_and(|(content, _)| content.is_empty());
+                let last =
+                    log.and_then(|log| log.exchanges().back()).filter(|last| begins && is_unanswered(last));
+                let asked = last.map(|last| last.request_id.clone());
                 let at = self.inner.ledger.now();
-                let names: Vec<String> = new.iter().map(|_| uuid::Uuid::now_v7().to_string()).collect();
+                let named = |index: usize| asked.clone().filter(|_| index == 0);
+                let names = (0..new.len()).map(|index| named(index).unwrap_or_else(name));
+                let names: Vec<String> = names.collect();
                 let entries = names.iter().zip(new).flat_map(|(request_id, (content, replies))| {
                     let request_id = request_id.clone();
                     let (id, audience, tokens) = (request_id.clone(), listed.audience, None);
@@ -74,7 +81,11 @@ impl Session {
                         true => Entry::Failed { request_id: id, at, reason: UNANSWERED.to_owned() },
                         false => Entry::Answered { request_id: id, at, replies },
                     };
-                    [Entry::Accepted { request_id, at, audience, content, tokens }, end]
+                    let begin = match asked.as_ref() == Some(&request_id) {
+                        true => Entry::Resumed { request_id, at },
+                        false => Entry::Accepted { request_id, at, audience, content, tokens },
+                    };
+                    [begin, end]
                 });
                 let note = self.record(Action::SessionRecorded).counting(names.len() as u64);
                 let entries: Vec<Entry> = entries.collect();
@@ -85,7 +96,11 @@ impl Session {
                 let written = names.iter().filter_map(|name| log.exchange(name));
                 let recorded = written.flat_map(|exchange| {
                     let mark = turn_of(&tag, &exchange.request_id);
-                    items(&tag, exchange).into_iter().map(move |item| (mark.clone(), item))
+                    let is_old = asked.as_ref() == Some(&exchange.request_id);
+                    let is_new =
+                        move |item: &ListedItem| !(is_old && matches!(item.what, ListedWhat::Query(_)));
+                    let new = items(&tag, exchange).into_iter().filter(is_new);
+                    new.map(move |item| (mark.clone(), item))
                 });
                 let recorded = recorded.collect();
                 return Ok(CaughtUp { recorded, ..standing(&tag, log, listed.query) });
@@ -124,6 +139,10 @@ impl Session {
             Ok(true)
         })
     }
+}
+
+fn name() -> String {
+    uuid::Uuid::now_v7().to_string()
 }
 
 /// An exchange as another log begins with it; nothing of one without an answer.

@@ -151,7 +151,7 @@ async fn begin(kept: &Kept, wanted: &Wanted, key: Option<String>) -> Result<Begu
         let query = Some(spoken.query.as_str());
         let audience = kept.audience();
         let listed = Listed { items: &items, query, after: after.as_deref(), audience };
-        let caught_up = session.catch_up(listed).await?;
+        let caught_up = or_nothing(session.catch_up(listed).await)?;
         after = after.and(caught_up.after);
         if request_id.is_none() && caught_up.request_id.is_some() {
             request_id = caught_up.request_id;
@@ -159,7 +159,7 @@ async fn begin(kept: &Kept, wanted: &Wanted, key: Option<String>) -> Result<Begu
     }
     let called = spoken.steps.last().and_then(|step| CallId::parse(&step.results.first()?.id));
     let goes_on = match &called {
-        Some(call) => session.has_turn(&call.mark).await?,
+        Some(call) => or_nothing(session.has_turn(&call.mark).await)?,
         None => false,
     };
     let request = request(wanted, spoken.listed.iter().map(|(_, what)| what));
@@ -175,6 +175,14 @@ async fn begin(kept: &Kept, wanted: &Wanted, key: Option<String>) -> Result<Begu
         None => (session.mark(turn.request_id()), spoken.steps.len()),
     };
     Ok(Begun { turn, names: Names::Kept(ResponseId { tag, mark, step }) })
+}
+
+/// What the session knows; nothing if it is out of reach, since the turn is answered all the same.
+fn or_nothing<T: Default>(known: Result<T, Error>) -> Result<T, ApiError> {
+    match known {
+        Err(Error::Store(_) | Error::Unloaded(_) | Error::Tampered(_)) => Ok(T::default()),
+        known => Ok(known?),
+    }
 }
 
 /// A turn as it was asked for, with what was said before it.
