@@ -14,6 +14,7 @@ mod client_tools;
 mod concepts;
 mod focus;
 mod in_a_row;
+mod listing;
 mod long_conversations;
 mod moving;
 mod preparing;

@@ -152,7 +152,9 @@ async fn begin(kept: &Kept, wanted: &Wanted, key: Option<String>) -> Result<Begu
         let audience = kept.audience();
         let listed = Listed { items: &items, query, after: after.as_deref(), audience };
         let caught_up = or_nothing(session.catch_up(listed).await)?;
-        after = after.and(caught_up.after);
+        if caught_up.after.is_some() {
+            after = after.and(caught_up.after);
+        }
         if request_id.is_none() && caught_up.request_id.is_some() {
             request_id = caught_up.request_id;
         }
