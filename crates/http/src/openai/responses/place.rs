@@ -116,7 +116,7 @@ fn place_name(caller: &Caller, key: Option<&str>, of: &[&str]) -> Result<String,
             digest(&SHA256, whole.as_bytes()).as_ref()[..NAME].to_vec()
         }
         None => {
-            let mut bytes = vec![0; NAME];
+            let mut bytes = vec![0_u8; NAME];
             getrandom::fill(&mut bytes).map_err(|_| ApiError::internal())?;
             bytes
         }
@@ -143,7 +143,7 @@ async fn named(
         return Ok(None);
     };
     match found {
-        Some(found) if is_meant(headers, wanted, &found.0)? => Ok(Some(found)),
+        Some(found) if is_meant(caller, headers, wanted, &found.0)? => Ok(Some(found)),
         _ => Err(missing),
     }
 }
@@ -156,16 +156,26 @@ async fn listed(
 ) -> Result<Option<(Session, Option<String>)>, ApiError> {
     let Some(item) = &wanted.spoken.newest else { return Ok(None) };
     match of_tag(caller, Some(&item.tag)).await? {
-        Some(session) if is_meant(headers, wanted, &session)? => Ok(Some((session, Some(item.mark.clone())))),
+        Some(session) if is_meant(caller, headers, wanted, &session)? => {
+            Ok(Some((session, Some(item.mark.clone()))))
+        }
         _ => Ok(None),
     }
 }
 
-/// Whether a session is of the person that the request names, and the one that its header names, as far as it does.
-fn is_meant(headers: &HeaderMap, wanted: &Wanted, session: &Session) -> Result<bool, ApiError> {
+/// Whether a session is of the person that the request names, and that its header names, as far as they do.
+fn is_meant(
+    caller: &Caller,
+    headers: &HeaderMap,
+    wanted: &Wanted,
+    session: &Session,
+) -> Result<bool, ApiError> {
+    let own = session.scope().user();
+    let is_theirs = |user: &str| UserId::new(user).is_ok_and(|user| user == *own);
     let named = header_text(headers, SESSION)?;
-    let is_theirs = |user: &str| UserId::new(user).is_ok_and(|user| user == *session.scope().user());
-    Ok(named.is_none_or(|id| id == session.id()) && wanted.user.as_deref().is_none_or(is_theirs))
+    // A copy of the named session is another one.
+    let in_header = named.is_none_or(|id| caller.scope(id).is_ok_and(|scope| scope.user() == own));
+    Ok(in_header && wanted.user.as_deref().is_none_or(is_theirs))
 }
 
 async fn of_tag(caller: &Caller, tag: Option<&str>) -> Result<Option<Session>, ApiError> {
