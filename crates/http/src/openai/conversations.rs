@@ -121,9 +121,10 @@ pub(crate) async fn update_conversation(
     Json(body): Json<ConversationUpdate>,
 ) -> Result<Response, ApiError> {
     let metadata = checked_metadata(Some(body.metadata))?;
-    let (session, listing) = found(&caller, &ids, Permission::Talk).await?;
+    let (session, mut listing) = found(&caller, &ids, Permission::Talk).await?;
     session.label(metadata.clone()).await?;
-    reply(&shown(&session, Listing { labels: metadata, ..listing }))
+    listing.labels = metadata;
+    reply(&shown(&session, listing))
 }
 
 /// Delete a conversation
