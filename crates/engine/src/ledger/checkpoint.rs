@@ -6,6 +6,7 @@
 
 mod adopted;
 mod found;
+mod labels;
 
 pub(crate) use adopted::UNANSWERED;
 
@@ -23,6 +24,7 @@ use crate::head::{Head, Stand};
 use crate::ledger::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::turn::Restore;
 use found::Found;
+use labels::Labels;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -206,6 +208,8 @@ pub(crate) struct Checkpoint {
     /// Requests that were called off before they were accepted, newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     called_off: VecDeque<String>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    labels: Labels,
     /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
     dropped: u64,
     /// Request id to ordinal; derived, so not stored.
@@ -359,6 +363,7 @@ impl Checkpoint {
             }
             Entry::Removed { request_id, .. } => self.remove(&request_id),
             Entry::Sharing { sharing, .. } => self.sharing = sharing,
+            Entry::Labelled { at, label } => self.labels.put(at, label),
             Entry::Lives { until } => self.lives = Some(Lives { until }),
         }
         Ok(())
@@ -451,6 +456,7 @@ impl Checkpoint {
             _ => false,
         });
         self.captured.retain(|capture| capture.request_id != request_id);
+        self.labels.forget(request_id);
         self.found.retain(|found| found.request_id() != request_id);
         self.about.title = None;
         self.about.icon_names = Vec::new();
@@ -497,6 +503,7 @@ impl Checkpoint {
             messages -= oldest.messages();
             self.dropped += 1;
             self.by_request.remove(&oldest.request_id);
+            self.labels.forget(&oldest.request_id);
             self.settled.push_back(oldest.request_id);
         }
         while self.settled.len() > SETTLED_KEPT {
@@ -530,6 +537,11 @@ impl Checkpoint {
     /// The turn that this message decided.
     pub(crate) fn decided_by(&self, said_as: &str) -> Option<&str> {
         self.decided.iter().rev().find(|(known, _)| known == said_as).map(|(_, turn)| turn.as_str())
+    }
+
+    /// Messages that decided something, oldest first, each with the turn that it decided.
+    pub(crate) fn decided_messages(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
+        self.decided.iter().map(|(said_as, turn)| (said_as.as_str(), turn.as_str()))
     }
 
     /// What somebody decided of the approval with this id or code, if they did.
@@ -596,6 +608,11 @@ impl Checkpoint {
     /// When the log ends if nothing more is written, which may be never. `None` in logs from before this was said.
     pub(crate) fn lives(&self) -> Option<Option<Millis>> {
         self.lives.map(|lives| lives.until)
+    }
+
+    /// What applications attached to it.
+    pub(crate) fn labels(&self) -> &Labels {
+        &self.labels
     }
 
     /// Where the conversation stands for its client, if that has said so.
