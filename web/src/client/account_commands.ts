@@ -19,6 +19,7 @@ import { type Keeper, errorOf } from "./keeper";
 import { Lock, type Place, passkeyId } from "./lock";
 import type { Offer } from "./pair";
 import { part } from "./part";
+import { flush } from "./send";
 import type { Transport } from "./transport";
 
 const parts = {
@@ -243,7 +244,10 @@ function comingAndGoing(door: Door, { anywhere, run, by }: How) {
     stayUnlocked: (isOn) => anywhere(() => door.stay(isOn)),
     logOut: (options = {}) =>
       run(async (device) => {
-        if (device.state.queue.ops.length > 0 && options.unsent !== "throw-away") throw new Refused("conflict");
+        const waits = () => device.state.queue.ops.length > 0 && options.unsent !== "throw-away";
+        // Who leaves loses nothing that can still be sent.
+        if (waits()) await flush(device).catch(() => {});
+        if (waits()) throw new Refused("conflict");
         if (device.isLoggedIn) await account.logOut(device, options.everywhere ?? false);
         await door.clear();
       }),

@@ -28,7 +28,7 @@ pub struct Listed<'l> {
     /// What it asks now, if it asks something.
     pub query: Option<&'l str>,
     /// The turn that all this follows, by its mark. If the conversation has gone on since, that is
-    /// [`Error::History`](crate::Error::History).
+    /// [`Error::History`].
     pub after: Option<&'l str>,
     /// Who could read it.
     pub audience: Audience,

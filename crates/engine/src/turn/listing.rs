@@ -451,6 +451,7 @@ mod tests {
             tokens: None,
             given,
             stand,
+            scored: false,
             outcome,
         }
     }
