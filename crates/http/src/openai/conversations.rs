@@ -3,8 +3,6 @@
 //! A conversation is a session: its name has the session's tag, and it is kept, exported and erased like any other. What is easy to get
 //! wrong: items are not kept one by one. One that the agent said goes with all that it said in that turn, and a question with its answer.
 
-use std::collections::BTreeMap;
-
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
