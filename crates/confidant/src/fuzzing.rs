@@ -3,7 +3,7 @@
 //! `Ok` is what was understood; `Err` has every word that whoever sent it would read, none of which may quote it.
 
 use confidant_engine::rights::Receipt;
-use confidant_http::fuzzing::{chat_request, embeddings_request, turn_body};
+use confidant_http::fuzzing::{chat_request, embeddings_request, response_request, turn_body};
 use confidant_mcp::fuzzing as mcp;
 use serde_json::{Map, Value};
 
@@ -34,6 +34,11 @@ pub fn turn(body: &[u8]) -> Result<(), String> {
 /// The body of `POST /v1/chat/completions`; gives the query and how many messages came before it.
 pub fn chat(body: &[u8]) -> Result<(String, usize), String> {
     chat_request(body)
+}
+
+/// The body of `POST /v1/responses`; gives the query and how many items came before it.
+pub fn response(body: &[u8]) -> Result<(String, usize), String> {
+    response_request(body)
 }
 
 /// The body of `POST /v1/embeddings`; gives how many texts it has, and whether their numbers are to be packed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use confidant_model::{Model, ModelError, Models, Sampling};
 use confidant_redact::{Options as RedactOptions, Redactor};
-use confidant_seal::{Kid, Scope, TenantId};
+use confidant_seal::{Kid, Scope, Tag, TenantId};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
@@ -403,6 +403,26 @@ impl Engine {
                 return Err(Error::NoSuchApproval);
             }
             Ok(Session::new(Arc::clone(inner), scope, actor))
+        })
+    }
+
+    /// The session whose tag this is, if it is of this tenant and one that somebody may name.
+    pub fn session_of_tag<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        tag: &'a str,
+        actor: Actor,
+    ) -> BoxFuture<'a, Result<Option<Session>, Error>> {
+        Box::pin(async move {
+            let inner = self.inner();
+            let Some(tag) = Tag::from_hex(tag) else { return Ok(None) };
+            let Some(row) = inner.ledger.keyring.store().get(tag).await? else { return Ok(None) };
+            let scope = inner.ledger.keyring.scope_of(&row)?;
+            // Chats that only their owner can open, and what else Confidant keeps, have no such names.
+            if scope.tenant() != tenant || Scope::parse(tenant.clone(), &scope.session_id()).is_err() {
+                return Ok(None);
+            }
+            Ok(Some(Session::new(Arc::clone(inner), scope, actor)))
         })
     }
 

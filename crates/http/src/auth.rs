@@ -90,7 +90,8 @@ impl Needs {
     }
 }
 
-const TURNS: [&str; 3] = ["/api/v1/session/{session_id}/turns", "/api/chat", "/v1/chat/completions"];
+const TURNS: [&str; 4] =
+    ["/api/v1/session/{session_id}/turns", "/api/chat", "/v1/chat/completions", "/v1/responses"];
 
 fn is_out_of_reach(error: &Error) -> bool {
     matches!(error, Error::Store(StoreError::Unreachable(_) | StoreError::Uncertain | StoreError::Busy))
@@ -165,6 +166,34 @@ impl Caller {
     pub(super) fn person_scope(&self, channel: &str, user: UserId) -> Result<Scope, ApiError> {
         let channel = ChannelName::new(channel).map_err(Error::from)?;
         Ok(Scope::person(self.bearer.tenant.clone(), channel, user))
+    }
+
+    /// The scope of somebody's memory in a place of a channel, in the caller's tenant.
+    pub(super) fn place_scope(&self, channel: &str, place: &str, user: UserId) -> Result<Scope, ApiError> {
+        let (channel, place) = (ChannelName::new(channel), PlaceId::new(place));
+        let (channel, place) = (channel.map_err(Error::from)?, place.map_err(Error::from)?);
+        let thread = ThreadId::new("main").map_err(Error::from)?;
+        Ok(Scope::place(self.bearer.tenant.clone(), channel, place, thread, user))
+    }
+
+    /// The session that a name of ours leads to by this tag, if the caller may talk in it. Somebody else's is not there.
+    pub(super) async fn session_of_tag(
+        &self,
+        tag: &str,
+        permission: Permission,
+    ) -> Result<Option<Session>, ApiError> {
+        let Bearer { tenant, .. } = &*self.bearer;
+        let found = self.engine.session_of_tag(tenant, tag, self.bearer.actor()).await?;
+        let Some(session) = found else { return Ok(None) };
+        if !self.bearer.may(Permission::Talk, session.scope()) {
+            // Only that it was tried is noted.
+            refused(session.refuse()).await;
+            return Ok(None);
+        }
+        if !self.bearer.may(permission, session.scope()) {
+            return Err(refused(session.refuse()).await);
+        }
+        Ok(Some(session))
     }
 
     /// The session of `scope`, if the caller may do this with it.

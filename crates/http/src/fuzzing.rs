@@ -20,6 +20,11 @@ pub fn embeddings_request(bytes: &[u8]) -> Result<(usize, bool), String> {
     openai::wanted_embeddings(bytes).map_err(words)
 }
 
+/// A response: the query, and how many items came before it.
+pub fn response_request(bytes: &[u8]) -> Result<(String, usize), String> {
+    openai::wanted_response(bytes).map_err(words)
+}
+
 fn words(error: ApiError) -> String {
     let param = error.param.as_deref().unwrap_or_default();
     format!("{} {} {} {param}", error.code, error.message, error.hint)

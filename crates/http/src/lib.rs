@@ -146,6 +146,18 @@ fn build(
         .routes(routes!(person::export))
         .routes(routes!(person::erase))
         .routes(routes!(openai::complete))
+        .routes(routes!(openai::create_response))
+        .routes(routes!(openai::retrieve_response, openai::delete_response))
+        .routes(routes!(openai::cancel_response))
+        .routes(routes!(openai::input_items))
+        .routes(routes!(openai::create_conversation))
+        .routes(routes!(
+            openai::retrieve_conversation,
+            openai::update_conversation,
+            openai::delete_conversation
+        ))
+        .routes(routes!(openai::list_items, openai::create_items))
+        .routes(routes!(openai::retrieve_item, openai::delete_item))
         .routes(routes!(openai::embed))
         .routes(routes!(openai::models))
         .routes(routes!(openai::model))

@@ -4,11 +4,14 @@
 //! that user. Without any of them, or with `X-Confidant-Memory: off`, a turn goes without memory. The client sends only what
 //! is new: its last message is the query, the ones before it are used for this answer and not kept. Calls of its own tools end
 //! the answer and not the turn, which goes on with their results. What cannot be honoured is refused by name rather than ignored,
-//! unless ignoring it changes nothing.
+//! unless ignoring it changes nothing. `responses.rs` and `conversations.rs` have the same with names to come back to.
 
+mod conversations;
 mod embeddings;
+mod ids;
 mod messages;
 mod request;
+mod responses;
 mod stream;
 mod tools;
 
@@ -16,6 +19,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use confidant_engine::access::Permission;
+use confidant_engine::model::{Sampling, ToolSpec};
 use confidant_engine::turn::{Ending, MemoryState, TokenUsage};
 use confidant_engine::{Error, Session, Turn, TurnRequest, UserId};
 use serde::Serialize;
@@ -31,9 +35,22 @@ use super::wire::{Approval, Metadata};
 use request::{ChatRequest, Wanted};
 use tools::ToolCallObject;
 
+pub(super) use conversations::{
+    __path_create_conversation, __path_create_items, __path_delete_conversation, __path_delete_item,
+    __path_list_items, __path_retrieve_conversation, __path_retrieve_item, __path_update_conversation,
+    create_conversation, create_items, delete_conversation, delete_item, list_items, retrieve_conversation,
+    retrieve_item, update_conversation,
+};
 #[cfg(feature = "fuzzing")]
 pub(super) use embeddings::wanted as wanted_embeddings;
 pub(super) use embeddings::{__path_embed, embed};
+#[cfg(feature = "fuzzing")]
+pub(super) use responses::wanted as wanted_response;
+pub(super) use responses::{
+    __path_cancel_response, __path_create_response, __path_delete_response, __path_input_items,
+    __path_retrieve_response, cancel_response, create_response, delete_response, input_items,
+    retrieve_response,
+};
 
 /// What a body asks for: the query, and how many messages came before it.
 #[cfg(feature = "fuzzing")]
@@ -69,14 +86,7 @@ pub(super) async fn complete(
     Json(body): Json<ChatRequest>,
 ) -> Result<Response, ApiError> {
     let wanted = body.into_wanted()?;
-    if let Some(name) = app.engine.refuses(&wanted.sampling) {
-        let message = format!("the model that answers here does not support `{name}`");
-        return Err(ApiError::invalid(message, "leave it out").at(name));
-    }
-    if !wanted.tools.is_empty() && !app.engine.calls_tools() {
-        let hint = "leave `tools` out, or set [model] to one that calls functions";
-        return Err(ApiError::invalid("the model that answers here calls no tools", hint).at("tools"));
-    }
+    can_be_had(&app, &wanted.sampling, &wanted.tools, "response_format")?;
     let session = memory(&caller, &headers, wanted.user.as_deref()).await?;
     let Wanted { query, instructions, brought, results, steps, tools, sampling, streaming, .. } = wanted;
     let request_id = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
@@ -104,6 +114,25 @@ pub(super) async fn complete(
     let mut response = reply(&about.completion(ending))?;
     response.headers_mut().insert(MEMORY, memory);
     Ok(response)
+}
+
+/// Refuses what the model that answers here cannot do; `format` is where the form of the answer is said.
+fn can_be_had(
+    app: &App,
+    sampling: &Sampling,
+    tools: &[ToolSpec],
+    format: &'static str,
+) -> Result<(), ApiError> {
+    if let Some(name) = app.engine.refuses(sampling) {
+        let name = if name == "response_format" { format } else { name };
+        let message = format!("the model that answers here does not support `{name}`");
+        return Err(ApiError::invalid(message, "leave it out").at(name));
+    }
+    if !tools.is_empty() && !app.engine.calls_tools() {
+        let hint = "leave `tools` out, or set [model] to one that calls functions";
+        return Err(ApiError::invalid("the model that answers here calls no tools", hint).at("tools"));
+    }
+    Ok(())
 }
 
 /// Where this is remembered: the named session, the named user's own memory, or nowhere.

@@ -6,6 +6,7 @@ mod console;
 mod described;
 mod input;
 mod openai;
+mod openai_responses;
 mod openai_tools;
 mod routes;
 mod surface;

@@ -169,6 +169,10 @@ struct Given {
     off: SwitchedOff,
     #[serde(skip_serializing_if = "Option::is_none")]
     safety: Option<SafetyRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
 }
 
 fn is_nothing(asks: &MayAsk) -> bool {
@@ -203,6 +207,8 @@ impl Given {
             titled: request.titled,
             off: request.off.clone(),
             safety: request.safety,
+            after: request.after.clone(),
+            labels: request.labels.clone(),
         }
     }
 
@@ -249,6 +255,8 @@ impl Given {
             titled: self.titled,
             off: self.off,
             safety: self.safety,
+            after: self.after,
+            labels: self.labels,
         }
     }
 }

@@ -6,6 +6,9 @@
 
 mod adopted;
 mod found;
+mod labels;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use adopted::UNANSWERED;
 
@@ -23,6 +26,7 @@ use crate::head::{Head, Stand};
 use crate::ledger::entry::{Capture, Entry, Given, Reply, ReplyFrom};
 use crate::turn::Restore;
 use found::Found;
+use labels::Labels;
 
 /// A request and all that it caused.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -206,6 +210,8 @@ pub(crate) struct Checkpoint {
     /// Requests that were called off before they were accepted, newest last.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     called_off: VecDeque<String>,
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    labels: Labels,
     /// How many exchanges were dropped before the first that is kept; turns an ordinal into a position.
     dropped: u64,
     /// Request id to ordinal; derived, so not stored.
@@ -359,6 +365,7 @@ impl Checkpoint {
             }
             Entry::Removed { request_id, .. } => self.remove(&request_id),
             Entry::Sharing { sharing, .. } => self.sharing = sharing,
+            Entry::Labelled { at, label } => self.labels.put(at, label),
             Entry::Lives { until } => self.lives = Some(Lives { until }),
         }
         Ok(())
@@ -451,6 +458,7 @@ impl Checkpoint {
             _ => false,
         });
         self.captured.retain(|capture| capture.request_id != request_id);
+        self.labels.forget(request_id);
         self.found.retain(|found| found.request_id() != request_id);
         self.about.title = None;
         self.about.icon_names = Vec::new();
@@ -497,6 +505,7 @@ impl Checkpoint {
             messages -= oldest.messages();
             self.dropped += 1;
             self.by_request.remove(&oldest.request_id);
+            self.labels.forget(&oldest.request_id);
             self.settled.push_back(oldest.request_id);
         }
         while self.settled.len() > SETTLED_KEPT {
@@ -530,6 +539,11 @@ impl Checkpoint {
     /// The turn that this message decided.
     pub(crate) fn decided_by(&self, said_as: &str) -> Option<&str> {
         self.decided.iter().rev().find(|(known, _)| known == said_as).map(|(_, turn)| turn.as_str())
+    }
+
+    /// Messages that decided something, oldest first, each with the turn that it decided.
+    pub(crate) fn decided_messages(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
+        self.decided.iter().map(|(said_as, turn)| (said_as.as_str(), turn.as_str()))
     }
 
     /// What somebody decided of the approval with this id or code, if they did.
@@ -598,6 +612,11 @@ impl Checkpoint {
         self.lives.map(|lives| lives.until)
     }
 
+    /// What applications attached to it.
+    pub(crate) fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
     /// Where the conversation stands for its client, if that has said so.
     pub(crate) fn head(&self) -> Option<Head> {
         self.head
@@ -644,150 +663,5 @@ impl Checkpoint {
     /// The ordinal of the first exchange that is kept.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn accepted(id: &str) -> Entry {
-        Entry::Accepted {
-            request_id: id.to_owned(),
-            at: Millis(1),
-            audience: Audience::Room,
-            content: "q".to_owned(),
-            tokens: Some(1),
-        }
-    }
-
-    fn answered(id: &str) -> Entry {
-        let reply = Reply::ai("a".to_owned(), Some(1), "m".to_owned());
-        Entry::Answered { request_id: id.to_owned(), at: Millis(2), replies: vec![reply] }
-    }
-
-    #[test]
-    fn stored_forms_are_pinned() {
-        let entries = [
-            accepted("r1"),
-            Entry::Resumed { request_id: "r1".into(), at: Millis(2) },
-            answered("r1"),
-            Entry::Failed { request_id: "r1".into(), at: Millis(3), reason: "interrupted".into() },
-            Entry::CalledOff { request_id: "r0".into(), at: Millis(3) },
-            Entry::Sharing { at: Millis(4), sharing: Sharing::PrivateInRooms },
-        ];
-        let json: Vec<String> = entries.iter().map(|e| serde_json::to_string(e).unwrap()).collect();
-        assert_eq!(
-            json,
-            [
-                r#"{"kind":"accepted","request_id":"r1","at":1,"audience":"room","content":"q","tokens":1}"#,
-                r#"{"kind":"resumed","request_id":"r1","at":2}"#,
-                r#"{"kind":"answered","request_id":"r1","at":2,"replies":[{"from":"ai","content":"a","tokens":1,"name":"m"}]}"#,
-                r#"{"kind":"failed","request_id":"r1","at":3,"reason":"interrupted"}"#,
-                r#"{"kind":"called_off","request_id":"r0","at":3}"#,
-                r#"{"kind":"sharing","at":4,"sharing":"private_in_rooms"}"#,
-            ]
-        );
-        let mut checkpoint = Checkpoint::default();
-        checkpoint.apply(accepted("r1")).unwrap();
-        checkpoint.apply(answered("r1")).unwrap();
-        checkpoint.apply(accepted("r2")).unwrap();
-        assert_eq!(
-            serde_json::to_string(&checkpoint).unwrap(),
-            concat!(
-                r#"{"exchanges":[{"request_id":"r1","at":1,"audience":"room","content":"q","tokens":1,"#,
-                r#""outcome":{"is":"answered","at":2,"replies":[{"from":"ai","content":"a","tokens":1,"name":"m"}]}},"#,
-                r#"{"request_id":"r2","at":1,"audience":"room","content":"q","tokens":1,"#,
-                r#""outcome":{"is":"open","attempts":1}}],"settled":[],"sharing":"keep_private","dropped":0}"#,
-            )
-        );
-    }
-
-    #[test]
-    fn what_was_called_off_is_remembered_by_name_and_closes_nothing() {
-        let mut checkpoint = Checkpoint::default();
-        checkpoint.apply(accepted("r1")).unwrap();
-        checkpoint.apply(Entry::CalledOff { request_id: "r2".into(), at: Millis(2) }).unwrap();
-        assert!(checkpoint.open_exchange().is_some_and(|open| open.request_id == "r1"));
-        assert!(checkpoint.knows("r2") && checkpoint.is_called_off("r2") && !checkpoint.is_called_off("r1"));
-        let json = serde_json::to_string(&checkpoint).unwrap();
-        assert!(serde_json::from_str::<Checkpoint>(&json).unwrap().revived().is_called_off("r2"));
-    }
-
-    #[test]
-    fn an_answer_is_never_doubled() {
-        let mut checkpoint = Checkpoint::default();
-        checkpoint.apply(accepted("r1")).unwrap();
-        checkpoint.apply(answered("r1")).unwrap();
-        assert_eq!(checkpoint.apply(answered("r1")), Err(OutOfPlace));
-        assert_eq!(checkpoint.apply(accepted("r1")), Err(OutOfPlace));
-        assert_eq!(
-            checkpoint.apply(Entry::Resumed { request_id: "r1".into(), at: Millis(3) }),
-            Err(OutOfPlace)
-        );
-    }
-
-    #[test]
-    fn trimming_keeps_the_newest_and_remembers_what_was_settled() {
-        let mut checkpoint = Checkpoint::default();
-        for i in 0..10 {
-            checkpoint.apply(accepted(&format!("r{i}"))).unwrap();
-            checkpoint.apply(answered(&format!("r{i}"))).unwrap();
-        }
-        checkpoint.trim(6);
-        let kept: Vec<_> = checkpoint.exchanges().iter().map(|e| e.request_id.as_str()).collect();
-        assert_eq!(kept, ["r7", "r8", "r9"]);
-        assert!(checkpoint.is_settled("r0") && !checkpoint.is_settled("r7"));
-        assert!(checkpoint.exchange("r8").is_some_and(|e| e.request_id == "r8"));
-        let json = serde_json::to_string(&checkpoint).unwrap();
-        let revived = serde_json::from_str::<Checkpoint>(&json).unwrap().revived();
-        assert!(revived.exchange("r9").is_some_and(|e| e.request_id == "r9"));
-        assert!(revived.exchange("r0").is_none() && revived.is_settled("r0"));
-    }
-
-    #[test]
-    fn as_many_messages_as_were_taken_over_are_kept() {
-        let mut checkpoint = Checkpoint::default();
-        let add = |checkpoint: &mut Checkpoint, id: String| {
-            checkpoint.apply(accepted(&id)).expect("a new request follows from anything");
-            checkpoint.apply(answered(&id)).expect("it was accepted before");
-        };
-        (0..10).for_each(|i| add(&mut checkpoint, format!("r{i}")));
-        let taken = Entry::TakenOver { messages: 20 };
-        assert_eq!(
-            serde_json::to_string(&taken).expect("entries are JSON"),
-            r#"{"kind":"taken_over","messages":20}"#
-        );
-        checkpoint.apply(taken).expect("it follows from anything");
-        checkpoint.trim(6);
-        assert_eq!(checkpoint.exchanges().len(), 10);
-        // A snapshot remembers it, and what is said later moves the window on.
-        let json = serde_json::to_string(&checkpoint).expect("checkpoints are JSON");
-        let mut revived = serde_json::from_str::<Checkpoint>(&json).expect("what was just written").revived();
-        add(&mut revived, "r10".to_owned());
-        revived.trim(6);
-        assert_eq!((revived.exchanges().len(), revived.dropped()), (10, 1));
-        // Whoever wants nothing kept gets that.
-        revived.trim(0);
-        assert_eq!(revived.exchanges().len(), 0);
-    }
-
-    #[test]
-    fn what_older_logs_made_of_turns_is_private() {
-        let old = r#"{"exchanges":[],"settled":[],"sharing":"keep_private","dropped":0,
-            "about":{"enrichment":{"chat_summary":"s","harmful_response":0.0}}}"#;
-        let revived = serde_json::from_str::<Checkpoint>(old).unwrap().revived();
-        let audiences: Vec<Audience> = revived.made().iter().map(|made| made.audience).collect();
-        assert_eq!(audiences, [Audience::Private]);
-        let made = revived.about_with_made().enrichment.unwrap();
-        assert_eq!(made.chat_summary.as_deref(), Some("s"));
-    }
-
-    #[test]
-    fn an_open_exchange_is_never_dropped() {
-        let mut checkpoint = Checkpoint::default();
-        checkpoint.apply(accepted("r1")).unwrap();
-        checkpoint.trim(0);
-        assert!(checkpoint.open_exchange().is_some());
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! These are stored types: their JSON is pinned by a snapshot test, and a change needs a reader for the old form.
 
+use std::collections::BTreeMap;
+
 use confidant_model::{Sampling, ToolSpec};
 use confidant_prepare::RunningHarm;
 use serde::{Deserialize, Serialize};
@@ -82,6 +84,8 @@ pub(crate) enum Entry {
     Removed { request_id: String, at: Millis },
     /// The person chose how far their private words may reach.
     Sharing { at: Millis, sharing: Sharing },
+    /// An application attached names and values: to the conversation, or to one of the answers of a turn.
+    Labelled { at: Millis, label: Label },
     /// From here on the log ends at that moment, unless something more is written; at none if there is none.
     Lives {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +147,18 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+/// Names and values that an application attached, which mean something to it alone.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Label {
+    /// The turn, unless it is the whole conversation that is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) request_id: Option<String>,
+    /// The step of the turn that the answer began with: one that hands out calls has several answers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) step: usize,
+    pub(crate) values: BTreeMap<String, String>,
+}
+
 /// What a turn named as the concepts of its answer, checked.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Capture {
@@ -180,12 +196,15 @@ pub(crate) struct Reply {
     /// What a tool was called with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) arguments: Option<serde_json::Value>,
+    /// The step of its turn that it belongs to, counted from 0; none of what is the answer itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<usize>,
 }
 
 impl Reply {
     /// A message of the agent.
     pub(crate) fn ai(content: String, tokens: Option<u32>, name: String) -> Self {
-        Self { from: ReplyFrom::Ai, content, tokens, name, arguments: None }
+        Self { from: ReplyFrom::Ai, content, tokens, name, arguments: None, step: None }
     }
 }
 

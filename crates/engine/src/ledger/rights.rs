@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::ledger::audit::Action;
 use crate::ledger::checkpoint::{Exchange, Outcome};
 pub use crate::ledger::derived::Derived;
-use crate::ledger::entry::{Entry, Reply, ReplyFrom};
+use crate::ledger::entry::{Entry, Label, Reply, ReplyFrom};
 use crate::ledger::session::{self, Session, Wrote};
 pub use administrator::{
     Administrator, AuditCursor, AuditEnd, AuditPage, ReceiptProof, SessionSummary, Verified,
@@ -55,6 +55,19 @@ pub struct Export {
     /// The concepts that its turns named, and what was done with them by hand, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub concepts: Vec<serde_json::Value>,
+    /// What applications attached to it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub labels: Vec<ExportedLabels>,
+}
+
+/// Names and values that an application attached to a conversation, or to an answer in it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportedLabels {
+    /// The turn, unless it is the whole conversation that is meant.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request_id: Option<String>,
+    /// The names, each with its value.
+    pub values: BTreeMap<String, String>,
 }
 
 /// One message of an export.
@@ -159,6 +172,7 @@ impl Session {
             about: Some(log.checkpoint().about_with_made()).filter(|about| !about.is_empty()),
             summaries: log.checkpoint().summaries().iter().map(exported_summary).collect(),
             concepts: self.exported_concepts().await?,
+            labels: log.checkpoint().labels().all().map(exported_labels).collect(),
         }))
     }
 
@@ -285,6 +299,10 @@ fn exported_summary(summary: &Summary) -> ExportedSummary {
     ExportedSummary { audience: summary.audience, timestamp: summary.at, content: summary.text.clone() }
 }
 
+fn exported_labels(label: &Label) -> ExportedLabels {
+    ExportedLabels { request_id: label.request_id.clone(), values: label.values.clone() }
+}
+
 fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     let unanswered = match &exchange.outcome {
         Outcome::Open { .. } => Some("open".to_owned()),
@@ -338,4 +356,11 @@ fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {
     std::iter::once(human).chain(given).chain(replies).collect()
 }
 
-debug_without_content!(Export, ExportedMessage, ExportedSummary, PersonExport, SessionSummary);
+debug_without_content!(
+    Export,
+    ExportedLabels,
+    ExportedMessage,
+    ExportedSummary,
+    PersonExport,
+    SessionSummary
+);

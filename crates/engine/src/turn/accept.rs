@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::after::{decide, pay, resume};
 use super::outbound::{Ending, Final, MemoryState, Metadata};
 use super::request::Inbound;
-use super::{adopt, beside, cancel, commit, handed};
+use super::{adopt, beside, cancel, commit, handed, listing};
 use crate::approval::{ApprovalRequest, Work};
 use crate::error::Error;
 use crate::ledger::audit::Action;
@@ -105,6 +105,14 @@ async fn attempt(
     if let Some(work) = gone_on {
         return goes_on(session, held, inbound, work).await;
     }
+    if let Err(error) = listing::follows(session, held.checkpoint(), inbound) {
+        // Another process may have said more since this was warm.
+        if held.has_looked() {
+            return Err(error);
+        }
+        held.cool();
+        return Ok(None);
+    }
     let adopted = adopt::needed(session, held.checkpoint(), inbound)?;
     if failed_before && adopted.is_none() {
         return resumed(session, held, inbound).await;
@@ -185,6 +193,8 @@ async fn goes_on(
     let (inner, request_id, at) = (&session.inner, inbound.request_id.clone(), session.inner.ledger.now());
     let mut entries = vec![Entry::Resumed { request_id: request_id.clone(), at }];
     entries.extend(pay::given_of(inbound));
+    // The step that was handed out has its results, and the answer goes on behind it.
+    entries.extend(pay::label_of(session, inbound, work.done.len() + 1));
     entries.push(Entry::Working { request_id, at, work: Box::new(work) });
     let note = session.record(Action::TurnResumed);
     if held.write(entries, Some(inner.ledger.instance.into()), note).await? == Wrote::Conflict {

@@ -127,7 +127,7 @@ mod tests {
         let output = ToolOutput { text: text.to_owned(), failed: false, cut: false };
         let content = tool_said(&fresh_fence(), &output, 100_000);
         let arguments = Some(json!({}));
-        Reply { from: ReplyFrom::Tool, content, tokens: None, name: name.to_owned(), arguments }
+        Reply { from: ReplyFrom::Tool, content, tokens: None, name: name.to_owned(), arguments, step: None }
     }
 
     #[test]

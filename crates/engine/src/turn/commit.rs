@@ -292,19 +292,21 @@ fn harm_alone(entry: &Entry) -> Option<Entry> {
 pub(super) fn replies(steps: &[Step], told: usize, by: &str) -> Vec<Reply> {
     let said = |(at, step): (usize, &Step)| {
         let is_told = at < told && !step.text.trim().is_empty();
-        let words = is_told.then(|| Reply::ai(step.text.clone(), None, by.to_owned()));
-        words.into_iter().chain(tool_replies(step)).collect::<Vec<_>>()
+        let words =
+            is_told.then(|| Reply { step: Some(at), ..Reply::ai(step.text.clone(), None, by.to_owned()) });
+        words.into_iter().chain(tool_replies(at, step)).collect::<Vec<_>>()
     };
     steps.iter().enumerate().flat_map(said).collect()
 }
 
 /// The calls of a step and what came back, as the log keeps them.
-fn tool_replies(step: &Step) -> impl Iterator<Item = Reply> + '_ {
-    step.calls.iter().zip(&step.results).map(|(call, result)| Reply {
+fn tool_replies(at: usize, step: &Step) -> impl Iterator<Item = Reply> + '_ {
+    step.calls.iter().zip(&step.results).map(move |(call, result)| Reply {
         from: ReplyFrom::Tool,
         content: result.clone(),
         tokens: None,
         name: call.name.clone(),
         arguments: Some(call.arguments.clone()),
+        step: Some(at),
     })
 }

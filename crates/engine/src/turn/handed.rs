@@ -176,7 +176,7 @@ fn step_of(step: &ClientStep, most: usize) -> Step {
 }
 
 /// A result as a model reads it.
-fn read(text: &str, most: usize) -> String {
+pub(super) fn read(text: &str, most: usize) -> String {
     let output = ToolOutput { text: text.to_owned(), failed: false, cut: false };
     tool_said(&fresh_fence(), &output, most)
 }
@@ -184,15 +184,20 @@ fn read(text: &str, most: usize) -> String {
 /// What the names of the newest results say about their turn.
 fn result_ids(steps: &[ClientStep]) -> Vec<&str> {
     let results = steps.last().map_or(&[][..], |step| &step.results);
-    results.iter().filter_map(|result| result.id.strip_prefix(ID)?.get(..TURN)).collect()
+    results.iter().filter_map(|result| turn_of_call(&result.id)).collect()
+}
+
+/// What the name of a call says about its turn.
+pub(super) fn turn_of_call(id: &str) -> Option<&str> {
+    id.strip_prefix(ID)?.get(..TURN)
 }
 
 /// The name of a call: its turn, then its place. `OpenAI` allows 40 characters.
-fn call_id(tag: &str, request_id: &str, (step, at): (usize, usize)) -> String {
+pub(super) fn call_id(tag: &str, request_id: &str, (step, at): (usize, usize)) -> String {
     format!("{ID}{}{step:04x}{at:02x}", turn_of(tag, request_id))
 }
 
-fn turn_of(tag: &str, request_id: &str) -> String {
+pub(super) fn turn_of(tag: &str, request_id: &str) -> String {
     let whole = serde_json::json!([tag, request_id]).to_string();
     hex::encode(&digest(&SHA256, whole.as_bytes()).as_ref()[..TURN / 2])
 }

@@ -34,6 +34,8 @@ mod enrich;
 mod focus;
 mod gateway;
 mod handed;
+mod listed;
+mod listing;
 mod offers;
 mod outbound;
 mod outlet;
@@ -85,6 +87,8 @@ pub use client_tools::{ClientCall, ClientResult, ClientStep, ToolSaid, may_be_th
 pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
+pub use listed::{CaughtUp, Listed};
+pub use listing::{ListedAnswer, ListedItem, ListedTurn, ListedWhat, Listing, Place, TurnState};
 pub use offers::Offers;
 pub(crate) use offers::offers;
 pub use outbound::{

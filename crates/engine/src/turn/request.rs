@@ -80,6 +80,11 @@ pub struct TurnRequest {
     pub off: SwitchedOff,
     /// How harmful the conversation has been, where that is kept longer than its log.
     pub safety: Option<SafetyRecord>,
+    /// The turn that this one follows, by its [`mark`](crate::Session::mark). If the conversation has gone on since, the turn ends as
+    /// [`Error::History`](crate::Error::History).
+    pub after: Option<String>,
+    /// Names and values that mean something to the application alone. Kept with the turn, and shown to no model.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// A conversation as its client has it.

@@ -15,6 +15,7 @@ mod client_tools;
 mod concepts;
 mod focus;
 mod in_a_row;
+mod listing;
 mod long_conversations;
 mod moving;
 mod preparing;

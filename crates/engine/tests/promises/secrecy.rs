@@ -1,5 +1,7 @@
 //! Promise 2, nothing readable at rest; promise 3, room context is never written.
 
+use std::collections::BTreeMap;
+
 use confidant_engine::access::Role;
 use confidant_engine::{Actor, TenantId, TurnRequest, UserId};
 
@@ -31,6 +33,9 @@ async fn promise_2_nothing_readable_at_rest() {
             let _ = turn.finish().await;
             model.broken.store(false, std::sync::atomic::Ordering::SeqCst);
         }
+        let labels = BTreeMap::from([("MARKname".to_owned(), "MARKvalue".to_owned())]);
+        alice.label(labels.clone()).await.unwrap();
+        alice.turn(TurnRequest { labels, ..says("MARKlabelled") }).finish().await.unwrap();
         alice.export().await.unwrap().unwrap();
     }
     model.shut();

@@ -13,6 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::request::bad;
+use super::tools::arguments_read;
 use crate::error::ApiError;
 
 /// One message.
@@ -270,13 +271,12 @@ impl CalledTool {
         let is_fit = kind.is_none_or(|kind| kind == "function")
             && (1..=LONGEST_ID).contains(&id.len())
             && may_be_the_clients(&name);
-        let read = serde_json::from_str(&arguments).ok().filter(Value::is_object);
-        is_fit.then(|| ClientCall { id, name, arguments: read.unwrap_or(Value::String(arguments)) })
+        is_fit.then(|| ClientCall { id, name, arguments: arguments_read(arguments) })
     }
 }
 
 /// In bytes; names of calls are short everywhere.
-const LONGEST_ID: usize = 256;
+pub(super) const LONGEST_ID: usize = 256;
 
 fn joined(parts: Vec<Part>, index: usize) -> Result<String, ApiError> {
     let mut texts = Vec::with_capacity(parts.len());

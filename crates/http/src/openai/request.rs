@@ -88,14 +88,14 @@ struct ResponseFormat {
 
 /// The schema that the answer is to fit.
 #[derive(Deserialize, ToSchema)]
-struct JsonSchema {
+pub(super) struct JsonSchema {
     /// Up to 64 letters, digits, dashes and underscores.
-    name: String,
-    description: Option<String>,
+    pub(super) name: String,
+    pub(super) description: Option<String>,
     /// A JSON Schema.
     #[schema(value_type = Option<Object>)]
-    schema: Option<Value>,
-    strict: Option<bool>,
+    pub(super) schema: Option<Value>,
+    pub(super) strict: Option<bool>,
 }
 
 /// What a stream has besides the answer.
@@ -238,19 +238,7 @@ impl ResponseFormat {
         match (self.kind.as_str(), self.json_schema) {
             ("text", _) => Ok(None),
             ("json_object", _) => Ok(Some(AnswerFormat::Json)),
-            ("json_schema", Some(JsonSchema { name, description, schema, strict })) => {
-                let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-                if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
-                    let hint = "use up to 64 letters, digits, dashes and underscores";
-                    return refused("`response_format.json_schema.name` is not valid", hint);
-                }
-                let schema = schema.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-                if !schema.is_object() || schema.to_string().len() > LARGEST_SCHEMA {
-                    let hint = "send a JSON Schema, an object of up to 64 KiB";
-                    return refused("`response_format.json_schema.schema` is not a usable schema", hint);
-                }
-                Ok(Some(AnswerFormat::Schema(AnswerSchema { name, description, schema, strict })))
-            }
+            ("json_schema", Some(schema)) => schema.into_format("response_format").map(Some),
             ("json_schema", None) => {
                 refused("`response_format.json_schema` is missing", "send a name and a schema in it")
             }
@@ -259,6 +247,24 @@ impl ResponseFormat {
                 "use text, json_object or json_schema",
             ),
         }
+    }
+}
+
+impl JsonSchema {
+    /// Checks it; `param` is where it was sent.
+    pub(super) fn into_format(self, param: &'static str) -> Result<AnswerFormat, ApiError> {
+        let Self { name, description, schema, strict } = self;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
+            let hint = "use up to 64 letters, digits, dashes and underscores";
+            return Err(bad(param, format!("the name of the schema in `{param}` is not valid"), hint));
+        }
+        let schema = schema.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        if !schema.is_object() || schema.to_string().len() > LARGEST_SCHEMA {
+            let hint = "send a JSON Schema, an object of up to 64 KiB";
+            return Err(bad(param, format!("the schema in `{param}` is not a usable schema"), hint));
+        }
+        Ok(AnswerFormat::Schema(AnswerSchema { name, description, schema, strict }))
     }
 }
 

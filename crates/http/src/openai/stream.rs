@@ -45,7 +45,8 @@ pub(super) async fn respond(
     Ok(response)
 }
 
-async fn first_word(turn: &mut Turn) -> Option<Outbound> {
+/// Waits for the first that a client hears of a turn.
+pub(super) async fn first_word(turn: &mut Turn) -> Option<Outbound> {
     loop {
         match turn.next().await {
             Some(Outbound::Progress { .. } | Outbound::SettingsWanted { .. } | Outbound::Wanted(_)) => {}

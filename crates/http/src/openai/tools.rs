@@ -31,6 +31,59 @@ struct OfferedFunction {
     strict: Option<bool>,
 }
 
+impl OfferedTool {
+    /// A tool as it is offered for responses, where nothing stands around a function.
+    pub(super) fn flat(tool: FlatTool) -> Self {
+        let FlatTool { kind, name, description, parameters, strict } = tool;
+        let function = name.map(|name| OfferedFunction { name, description, parameters, strict });
+        Self { kind, function }
+    }
+}
+
+/// A tool that the client runs itself, as it is offered for responses.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct FlatTool {
+    /// Only `function`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// Up to 64 letters, digits, dashes and underscores.
+    name: Option<String>,
+    description: Option<String>,
+    /// A JSON Schema.
+    #[schema(value_type = Option<Object>)]
+    parameters: Option<Value>,
+    /// Whether the provider holds the model to it.
+    strict: Option<bool>,
+}
+
+/// Which tools are called, for responses: `auto`, `none`, `required`, or one by its name.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum FlatChoice {
+    Mode(String),
+    Named(FlatName),
+}
+
+/// One tool, for responses.
+#[derive(Deserialize, ToSchema)]
+pub(super) struct FlatName {
+    /// Only `function`.
+    #[serde(rename = "type")]
+    kind: String,
+    name: Option<String>,
+}
+
+impl From<FlatChoice> for ToolChoice {
+    fn from(choice: FlatChoice) -> Self {
+        match choice {
+            FlatChoice::Mode(mode) => Self::Mode(mode),
+            FlatChoice::Named(FlatName { kind, name }) => {
+                Self::Named(NamedTool { kind, function: name.map(|name| NamedFunction { name }) })
+            }
+        }
+    }
+}
+
 /// Which tools are called: `auto`, `none`, `required`, or one by its name.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
@@ -142,11 +195,21 @@ struct FunctionCall {
 
 impl From<ClientCall> for ToolCallObject {
     fn from(call: ClientCall) -> Self {
-        let arguments = match call.arguments {
-            Value::String(text) if !text.trim().is_empty() => text,
-            Value::String(_) | Value::Null => "{}".to_owned(),
-            other => other.to_string(),
-        };
+        let arguments = arguments_text(call.arguments);
         Self { id: call.id, kind: "function", function: FunctionCall { name: call.name, arguments } }
     }
+}
+
+/// What a tool is called with, as a client reads it.
+pub(super) fn arguments_text(arguments: Value) -> String {
+    match arguments {
+        Value::String(text) if !text.trim().is_empty() => text,
+        Value::String(_) | Value::Null => "{}".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The same, as a client sends it.
+pub(super) fn arguments_read(text: String) -> Value {
+    serde_json::from_str(&text).ok().filter(Value::is_object).unwrap_or(Value::String(text))
 }

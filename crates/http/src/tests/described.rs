@@ -113,7 +113,7 @@ fn export() -> Value {
         "format": "confidant/export/v1", "session_id": "app_conv:x", "exported_at": 2, "version": 3,
         "messages": [message("human"), message("ai"), message("tool")], "about": about(),
         "summaries": [{ "audience": "private", "timestamp": 4, "content": "In short." }],
-        "concepts": [{ "at": 5 }],
+        "concepts": [{ "at": 5 }], "labels": [{ "request_id": "r", "values": { "k": "v" } }],
     })
 }
 
@@ -186,6 +186,7 @@ async fn what_is_kept_of_a_session_and_of_a_person() {
     described(&document, "Export", &[&ours]);
     described(&document, "ExportedMessage", &[&ours["messages"][0]]);
     described(&document, "ExportedSummary", &[&ours["summaries"][0]]);
+    described(&document, "ExportedLabels", &[&ours["labels"][0]]);
     described(&document, "Checkpoint", &[&ours["data"]]);
     described(&document, "CheckpointMessage", &[&ours["data"]["messages"][0]]);
 

@@ -41,6 +41,14 @@ async fn the_description_lists_exactly_what_is_routed() {
         ("/api/v1/concepts/candidates", BTreeSet::from(["get"])),
         ("/api/v1/concepts/{node_id}/approve", BTreeSet::from(["post"])),
         ("/v1/chat/completions", BTreeSet::from(["post"])),
+        ("/v1/responses", BTreeSet::from(["post"])),
+        ("/v1/responses/{response_id}", BTreeSet::from(["delete", "get"])),
+        ("/v1/responses/{response_id}/cancel", BTreeSet::from(["post"])),
+        ("/v1/responses/{response_id}/input_items", BTreeSet::from(["get"])),
+        ("/v1/conversations", BTreeSet::from(["post"])),
+        ("/v1/conversations/{conversation_id}", BTreeSet::from(["delete", "get", "post"])),
+        ("/v1/conversations/{conversation_id}/items", BTreeSet::from(["get", "post"])),
+        ("/v1/conversations/{conversation_id}/items/{item_id}", BTreeSet::from(["delete", "get"])),
         ("/v1/embeddings", BTreeSet::from(["post"])),
         ("/v1/models", BTreeSet::from(["get"])),
         ("/v1/models/{id}", BTreeSet::from(["get"])),
@@ -53,7 +61,8 @@ async fn the_description_lists_exactly_what_is_routed() {
     for (path, methods) in &expected {
         let path = path.replace("{session_id}", "app_conv:x");
         let names = ["{user_id}", "{id}", "{request_id}", "{approval_id}", "{conversation_id}", "{node_id}"];
-        let path = names.iter().fold(path, |path, name| path.replace(name, "x"));
+        let names = names.into_iter().chain(["{response_id}", "{item_id}"]);
+        let path = names.fold(path, |path, name| path.replace(name, "x"));
         for method in ["get", "post", "delete", "put", "patch"] {
             let routed = server.ask(method.to_uppercase().parse().unwrap(), &path, None).await;
             let is_405 = routed.status == 405;

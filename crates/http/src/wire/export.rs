@@ -32,6 +32,9 @@ pub(crate) struct Export {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     concepts: Vec<Value>,
+    /// Names and values that applications attached to it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<ExportedLabels>,
     /// The same messages as `{messages: [{type, content}]}`, for clients of the older system that Confidant replaces; only in the export of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Checkpoint>,
@@ -61,6 +64,7 @@ impl From<engine::rights::Export> for Export {
             about,
             summaries,
             concepts,
+            labels,
         } = export;
         Self {
             format,
@@ -71,6 +75,7 @@ impl From<engine::rights::Export> for Export {
             about: about.map(About::from),
             summaries: all(summaries),
             concepts,
+            labels: all(labels),
             data: None,
         }
     }
@@ -91,6 +96,23 @@ pub(crate) struct CheckpointMessage {
     kind: MessageKind,
     /// What was said.
     content: String,
+}
+
+/// Names and values that an application attached to a session, or to an answer in it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ExportedLabels {
+    /// The turn's request id, unless they belong to the whole session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+    /// The names, each with its value.
+    values: BTreeMap<String, String>,
+}
+
+impl From<engine::rights::ExportedLabels> for ExportedLabels {
+    fn from(labels: engine::rights::ExportedLabels) -> Self {
+        let engine::rights::ExportedLabels { request_id, values } = labels;
+        Self { request_id, values }
+    }
 }
 
 /// A summary of the beginning of a conversation.

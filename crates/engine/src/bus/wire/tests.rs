@@ -61,6 +61,8 @@ fn errand() -> Errand {
         titled: true,
         off: SwitchedOff { tools: ["web.*".to_owned()].into(), past_chats: true, ..SwitchedOff::default() },
         safety: Some(SafetyRecord { terminated: true, ..SafetyRecord::default() }),
+        after: Some("mark".to_owned()),
+        labels: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
         ..TurnRequest::default()
     };
     Errand { scope: Some(scope()), tenant: None, actor: Actor::token("t1"), request }
@@ -91,6 +93,8 @@ fn a_turn_between_our_roles_arrives_whole() {
     assert_eq!((arrived.request.claim, arrived.request.off), (errand().request.claim, errand().request.off));
     assert_eq!((arrived.request.safety, arrived.request.titled), (errand().request.safety, true));
     assert_eq!(arrived.request.asks, errand().request.asks);
+    assert_eq!(arrived.request.after, errand().request.after);
+    assert_eq!(arrived.request.labels, errand().request.labels);
 }
 
 #[test]

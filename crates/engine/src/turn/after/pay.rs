@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use crate::error::Error;
 use crate::inner::Inner;
 use crate::ledger::audit::{Action, Actor};
-use crate::ledger::entry::{Entry, Given};
+use crate::ledger::entry::{Entry, Given, Label};
 use crate::ledger::owed::Debt;
 use crate::ledger::session::{Held, Session, Wrote};
 use crate::turn::handed;
@@ -24,6 +24,7 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
         tokens: Some(inbound.tokens),
     }];
     entries.extend(given_of(inbound));
+    entries.extend(label_of(session, inbound, inbound.request.steps.len()));
     let most = session.inner.ledger.settings.tools.max_result_bytes;
     if let Ok(Some(work)) = handed::begun(inbound, most) {
         let at = session.inner.ledger.now();
@@ -49,6 +50,13 @@ pub(in crate::turn) fn given_of(inbound: &Inbound) -> Option<Entry> {
     };
     let request_id = inbound.request_id.clone();
     (given != Given::default()).then(|| Entry::Given { request_id, given: Box::new(given) })
+}
+
+/// The entry for what the application attached, if it did, to the answer that begins with this step.
+pub(in crate::turn) fn label_of(session: &Session, inbound: &Inbound, step: usize) -> Option<Entry> {
+    let values = inbound.request.labels.clone();
+    let (request_id, at) = (Some(inbound.request_id.clone()), session.inner.ledger.now());
+    (!values.is_empty()).then(|| Entry::Labelled { at, label: Label { request_id, step, values } })
 }
 
 /// Writes what the session's log is missing; returns how many turns that were. What has to wait stays owed.

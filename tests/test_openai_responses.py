@@ -1,0 +1,331 @@
+"""Responses and conversations through the OpenAI door, with the official client and the Agents SDK: sessions stand behind them.
+
+Every response, item and event is read from its bytes by the client's own types, and has no field that they do not know, except
+`confidant`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import openai
+import pydantic
+import pytest
+from agents import (
+    Agent,
+    OpenAIConversationsSession,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    SQLiteSession,
+    function_tool,
+)
+from conftest import FOREIGN, Confidant
+from openai.types.conversations import Conversation, ConversationDeletedResource, ConversationItem, ConversationItemList
+from openai.types.responses import Response, ResponseItemList, ResponseStreamEvent
+from recording_model import RecordingModel
+from strictly_openai import strictly, unknown
+
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "The weather of a city.",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+    "strict": True,
+}
+ASKED = 'what is it like?\ncall get_weather {"city": "Cork"}'
+MARKER = "kestrel-nine rain"
+NOBODY = "(conversation)"
+EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
+ITEM = pydantic.TypeAdapter(ConversationItem)
+
+
+@pytest.fixture
+def recorder() -> Iterator[RecordingModel]:
+    model = RecordingModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def remembering(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
+    server = Confidant(tmp_path, environment=recorder.environment)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def respond(client: openai.OpenAI, asked: str | list[dict], streamed: bool = False, **options) -> Response:
+    """The response, whole or as its events tell it."""
+    if not streamed:
+        raw = client.responses.with_raw_response.create(model="any", input=asked, **options)
+        return strictly(Response, raw.http_response.text)
+    create = client.responses.with_streaming_response.create
+    with create(model="any", input=asked, stream=True, **options) as reply:
+        data = [line.removeprefix("data: ") for line in reply.iter_lines() if line.startswith("data: ")]
+    events = [EVENT.validate_json(event, strict=True) for event in data]
+    assert all(unknown(event) <= {"confidant"} for event in events)
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert (events[0].type, events[-1].type) == ("response.created", "response.completed")
+    last = events[-1].response
+    done = [event.item for event in events if event.type == "response.output_item.done"]
+    assert done == last.output and events[0].response.id == last.id
+    said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert said == last.output_text
+    return last
+
+
+def user(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def kept(server: Confidant, person: str) -> list[list[tuple[str, str]]]:
+    """What is remembered of a person, session by session: who speaks, and what."""
+    export = json.loads(server.request("GET", f"/api/v1/person/{person}/export").body)
+    sessions = [[(said["type"], said["content"]) for said in one["messages"]] for one in export["sessions"]]
+    return sorted(sessions, key=len)
+
+
+def token_of(server: Confidant, role: str) -> str:
+    program = Path(os.environ["CONFIDANT_BIN"]).resolve()
+    command = [program, "--data-dir", server.data_dir, "token", "new", "--role", role]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    made = subprocess.run(command, cwd=server.folder, env=clean, capture_output=True, text=True, timeout=120)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def said(prompt: list[dict]) -> list[str]:
+    return [message["content"] for message in prompt if message["role"] != "system"]
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_response_follows_another(remembering: Confidant, recorder: RecordingModel, streamed: bool) -> None:
+    client = remembering.client()
+    first = respond(client, "one", streamed, user="alice", metadata={"k": "v"}, instructions="be brief")
+    assert (first.output_text, first.metadata, first.status) == ("noted: one", {"k": "v"}, "completed")
+    assert "be brief" in str(recorder.prompts[-1])
+    second = respond(client, "two", streamed, previous_response_id=first.id)
+    assert said(recorder.prompts[-1])[-3:] == ["one", "noted: one", "two"]
+    remembering.restart()
+    client = remembering.client()
+    other = respond(client, "other", streamed, previous_response_id=first.id)
+    assert said(recorder.prompts[-1])[-3:] == ["one", "noted: one", "other"]
+    respond(client, "three", streamed, previous_response_id=second.id)
+    assert said(recorder.prompts[-1])[-5:] == ["one", "noted: one", "two", "noted: two", "three"]
+    respond(client, "on", streamed, previous_response_id=other.id)
+    assert [len(session) for session in kept(remembering, "alice")] == [6, 6]
+
+    again = strictly(Response, client.responses.with_raw_response.retrieve(first.id).http_response.text)
+    assert (again.output, again.metadata) == (first.output, first.metadata)
+    items = client.responses.input_items.with_raw_response.list(first.id)
+    listed = strictly(ResponseItemList, items.http_response.text)
+    assert [part.text for item in listed.data for part in item.content] == ["one"]
+    client.responses.delete(second.id)
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(second.id)
+    assert [len(session) for session in kept(remembering, "alice")] == [4, 6]
+
+
+def test_a_conversation_is_listed_updated_and_deleted(remembering: Confidant) -> None:
+    client = remembering.client()
+    create = client.conversations.with_raw_response.create
+    raw = create(metadata={"topic": "weather"}, items=[user("before")], extra_body={"user": "alice"})
+    conversation = strictly(Conversation, raw.http_response.text)
+    first = respond(client, "one", conversation=conversation.id)
+    assert first.conversation is not None and first.conversation.id == conversation.id
+    raw = client.conversations.items.with_raw_response.list(conversation.id, order="asc")
+    page = strictly(ConversationItemList, raw.http_response.text)
+    assert [part.text for item in page.data for part in item.content] == ["before", "one", "noted: one"]
+    # Page by page, as the client turns them.
+    ids = [item.id for item in client.conversations.items.list(conversation.id, limit=1)]
+    assert ids == [item.id for item in reversed(page.data)]
+    raw = client.conversations.items.with_raw_response.retrieve(ids[0], conversation_id=conversation.id)
+    assert ITEM.validate_json(raw.http_response.text, strict=True).id == ids[0]
+    raw = client.conversations.items.with_raw_response.create(conversation.id, items=[user("after"), user("that")])
+    assert len(strictly(ConversationItemList, raw.http_response.text).data) == 2
+    raw = client.conversations.items.with_raw_response.delete(ids[-1], conversation_id=conversation.id)
+    assert strictly(Conversation, raw.http_response.text).id == conversation.id
+    assert [text for _, text in kept(remembering, "alice")[0]] == ["one", "noted: one", "after", "that"]
+    raw = client.conversations.with_raw_response.update(conversation.id, metadata={"topic": "time"})
+    assert strictly(Conversation, raw.http_response.text).metadata == {"topic": "time"}
+    raw = client.conversations.with_raw_response.retrieve(conversation.id)
+    assert strictly(Conversation, raw.http_response.text).metadata == {"topic": "time"}
+    raw = client.conversations.with_raw_response.delete(conversation.id)
+    assert strictly(ConversationDeletedResource, raw.http_response.text).deleted
+    assert kept(remembering, "alice") == []
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_calls_are_handed_over_and_nothing_stays_readable(
+    remembering: Confidant, recorder: RecordingModel, streamed: bool
+) -> None:
+    client = remembering.client()
+    conversation = client.conversations.create(metadata={"secret": MARKER}, extra_body={"user": "alice"})
+    options = {"conversation": conversation.id, "tools": [WEATHER], "metadata": {"secret": MARKER}}
+    first = respond(client, ASKED, streamed, **options)
+    (call,) = [item for item in first.output if item.type == "function_call"]
+    assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "Cork"})
+    remembering.stop()
+    assert remembering.files_with(MARKER) == [] and remembering.files_with("Cork") == []
+    remembering.start()
+    client = remembering.client()
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": MARKER}
+    second = respond(client, [result], streamed, **options)
+    assert MARKER in second.output_text
+    prompts = len(recorder.prompts)
+    assert respond(client, [result], streamed, **options).output == second.output
+    assert len(recorder.prompts) == prompts, "what was answered is not asked again"
+    assert [who for who, _ in kept(remembering, "alice")[0]] == ["human", "tool", "ai"]
+    kinds = [item.type for item in client.conversations.items.list(conversation.id, order="asc")]
+    assert kinds == ["message", "function_call", "function_call_output", "message"]
+    for response in (first, second):
+        assert client.responses.retrieve(response.id).output == response.output
+    remembering.stop()
+    for text in (MARKER, "Cork", "get_weather", conversation.id, first.id):
+        assert remembering.files_with(text) == [], text
+    remembering.start()
+    assert remembering.request("DELETE", "/api/v1/person/alice").status == 200
+    for path in (f"conversations/{conversation.id}", f"responses/{first.id}"):
+        assert remembering.request("GET", f"/v1/{path}").status == 404
+
+
+def test_a_person_reaches_nobody_elses(remembering: Confidant) -> None:
+    client = remembering.client()
+    first = respond(client, "secret", user="bob")
+    conversation = client.conversations.create(extra_body={"user": "bob"})
+    alice = remembering.client(token_of(remembering, "user:alice"))
+    for missing in (
+        lambda: alice.responses.retrieve(first.id),
+        lambda: alice.responses.delete(first.id),
+        lambda: alice.responses.create(model="any", input="x", previous_response_id=first.id),
+        lambda: alice.responses.create(model="any", input="x", conversation=conversation.id),
+        lambda: alice.conversations.retrieve(conversation.id),
+        lambda: alice.conversations.delete(conversation.id),
+        lambda: alice.conversations.items.list(conversation.id),
+        lambda: alice.conversations.items.create(conversation.id, items=[user("x")]),
+    ):
+        with pytest.raises(openai.NotFoundError) as refused:
+            missing()
+        assert first.id not in refused.value.message and conversation.id not in refused.value.message
+    own = respond(alice, "mine")
+    assert kept(remembering, "alice") == [[("human", "mine"), ("ai", "noted: mine")]]
+    assert alice.responses.retrieve(own.id).output == own.output
+
+
+def test_what_is_not_stored_leaves_nothing(remembering: Confidant, recorder: RecordingModel) -> None:
+    client = remembering.client()
+    first = respond(client, "one", user="alice")
+    response = respond(client, "unheard", previous_response_id=first.id, store=False)
+    assert said(recorder.prompts[-1])[-3:] == ["one", "noted: one", "unheard"]
+    with pytest.raises(openai.NotFoundError):
+        client.responses.retrieve(response.id)
+    remembering.stop()
+    assert remembering.files_with("unheard") == []
+
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def test_how_to_answer_reaches_the_model(remembering: Confidant, recorder: RecordingModel) -> None:
+    form = {"type": "json_schema", "name": "city", "schema": CITY, "strict": True}
+    options = {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 50, "text": {"format": form}}
+    answer = respond(remembering.client(), "where?", **options)
+    body = recorder.bodies[-1]
+    assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 50)
+    assert body["response_format"]["json_schema"] == {"name": "city", "schema": CITY, "strict": True}
+    assert (answer.temperature, answer.top_p, answer.max_output_tokens) == (0.5, 0.9, 50)
+    assert answer.text.format.type == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"text": {"format": {"type": "json_object"}}}, "text.format"),
+        ({"tools": [WEATHER]}, "tools"),
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"background": True}, "background"),
+        ({"top_logprobs": 3}, "top_logprobs"),
+        ({"metadata": {"canary-7f3a": "x" * 513}}, "metadata"),
+    ],
+    ids=["form", "tools", "web search", "background", "logprobs", "metadata"],
+)
+def test_what_cannot_be_honoured_is_named(server: Confidant, options: dict, param: str) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        respond(server.client(), "canary-7f3a", **options)
+    assert refused.value.param == param and "canary" not in str(refused.value)
+
+
+def agent(server: Confidant, tools: list | None = None) -> tuple[Agent, openai.AsyncOpenAI]:
+    client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.token, max_retries=0)
+    return Agent(name="helper", model=OpenAIResponsesModel("any", client), tools=tools or []), client
+
+
+def run(helper: Agent, asked: str | list, **options) -> object:
+    return Runner.run_sync(helper, asked, run_config=RunConfig(tracing_disabled=True), **options)
+
+
+def test_the_agents_sdk_sends_its_list_again(remembering: Confidant, recorder: RecordingModel) -> None:
+    helper, _ = agent(remembering)
+    result = run(helper, "one")
+    for text in ("two", "three"):
+        result = run(helper, [*result.to_input_list(), user(text)])
+    assert result.final_output == "noted: three"
+    assert said(recorder.prompts[-1]) == ["one", "noted: one", "two", "noted: two", "three"]
+    (session,) = kept(remembering, NOBODY)
+    assert [text for _, text in session] == ["one", "noted: one", "two", "noted: two", "three", "noted: three"]
+
+
+def test_the_agents_sdk_keeps_a_session_of_its_own(remembering: Confidant) -> None:
+    helper, _ = agent(remembering)
+    session = SQLiteSession("s")
+    for text in ("one", "two", "three"):
+        run(helper, text, session=session)
+    (kept_session,) = kept(remembering, NOBODY)
+    assert len(kept_session) == 6
+
+
+def test_the_agents_sdk_calls_its_tools(remembering: Confidant) -> None:
+    @function_tool
+    def get_weather(city: str) -> str:
+        return f"{MARKER} in {city}"
+
+    helper, _ = agent(remembering, [get_weather])
+    result = run(helper, ASKED)
+    assert MARKER in result.final_output
+    result = run(helper, [*result.to_input_list(), user("and now?")])
+    (session,) = kept(remembering, NOBODY)
+    assert [who for who, _ in session] == ["human", "tool", "ai", "human", "ai"]
+
+
+def test_the_agents_sdk_names_its_conversation(remembering: Confidant, recorder: RecordingModel) -> None:
+    helper, _ = agent(remembering)
+    conversation = remembering.client().conversations.create()
+    for text in ("one", "two"):
+        run(helper, text, conversation_id=conversation.id)
+    assert said(recorder.prompts[-1]) == ["one", "noted: one", "two"]
+    (session,) = kept(remembering, NOBODY)
+    assert len(session) == 4
+
+
+def test_the_agents_sdk_puts_items_into_a_conversation(remembering: Confidant, recorder: RecordingModel) -> None:
+    helper, client = agent(remembering)
+    session = OpenAIConversationsSession(openai_client=client)
+    for text in ("one", "two", "three"):
+        run(helper, text, session=session)
+    assert said(recorder.prompts[-1]) == ["one", "noted: one", "two", "noted: two", "three"]
+    # The first answer was given before its client named a conversation.
+    first, conversation = kept(remembering, NOBODY)
+    assert [text for _, text in first] == ["one", "noted: one"]
+    assert [text for _, text in conversation] == ["one", "noted: one", "two", "noted: two", "three", "noted: three"]
