@@ -149,6 +149,7 @@ impl WebSection {
     }
 
     /// Whether chats are in chats.db of the data folder, wherever conversations are.
+    #[cfg(feature = "postgres")]
     pub(crate) fn is_a_file(&self) -> bool {
         self.url == Some(WebUrl::Sqlite(None))
     }
