@@ -18,6 +18,7 @@ use crate::head::Lacks;
 use crate::ledger::audit::Action;
 use crate::ledger::checkpoint::{Checkpoint, Exchange, Outcome, UNANSWERED};
 use crate::ledger::entry::{Entry, Reply, ReplyFrom};
+use crate::ledger::erasures::Asked;
 use crate::ledger::log::Log;
 use crate::ledger::session::{self, Session, Wrote};
 
@@ -111,6 +112,10 @@ impl Session {
     /// Begins another conversation with what was said in this one up to a turn, which has this mark. False if there is no such turn.
     pub fn fork<'a>(&'a self, mark: &'a str, into: &'a Self) -> BoxFuture<'a, Result<bool, Error>> {
         Box::pin(async move {
+            // Before anything is read: an erasure since then ends the copy as well.
+            let mut asked = Asked::now(&self.inner.ledger, None);
+            asked.look(&self.inner.ledger).await?;
+            let mut held = into.lock_at(into.line_up(), asked).await?;
             let Some((log, _)) = session::open(self).await? else { return Ok(false) };
             let (log, tag) = (log.checkpoint(), self.tag());
             let is_it = |id: &str| turn_of(&tag, id) == mark;
@@ -128,7 +133,6 @@ impl Session {
             }
             let Some(last) = log.exchanges().iter().position(is_meant) else { return Ok(false) };
             let entries: Vec<Entry> = log.exchanges().iter().take(last + 1).flat_map(copied).collect();
-            let mut held = into.lock().await?;
             // Whoever asks twice under one name has begun it before.
             while held.fresh().await?.is_none() && !entries.is_empty() {
                 let note = into.record(Action::SessionRecorded).counting(entries.len() as u64 / 2);
