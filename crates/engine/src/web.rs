@@ -88,7 +88,7 @@ impl WebSessions {
             let mut ended = false;
             for keep in Keep::ALL {
                 let session = self.session(account, chat, keep)?;
-                self.inner.cancels.cancel(session.names.scope, None);
+                self.inner.cancels.drop_all(session.names.scope);
                 ended |= web_cache::end(&session).await?;
             }
             self.tell_workers(account, chat).await?;
@@ -121,7 +121,7 @@ impl WebSessions {
             }
         }
         for session in over {
-            self.inner.cancels.cancel(session.names.scope, None);
+            self.inner.cancels.drop_all(session.names.scope);
             web_cache::end(&session).await?;
         }
         Ok(())

@@ -2,6 +2,7 @@
 //! without a log.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use confidant_model::tokens;
 use confidant_model::{Calling, Model, Step, ToolUse};
@@ -11,7 +12,7 @@ use super::after::unfinished;
 use super::asking::Asking;
 use super::compose::{self, Gathered};
 use super::data_request::Piece;
-use super::draft::{Answered, Draft, Reached, Scored, Unanswered};
+use super::draft::{Answered, Draft, Judged, Reached, Scored, Unanswered};
 use super::enrich::{self, Material};
 use super::outbound::{ChatOutcome, Offered, Outbound};
 use super::outlet::Outlet;
@@ -41,11 +42,13 @@ pub(super) async fn answer(
     draft: Draft,
     outlet: &Outlet,
 ) -> Result<Reached, Unanswered> {
-    let (request_id, scored) = (draft.request_id.clone(), Arc::clone(&draft.scored));
+    let (request_id, judged, has_log) = (draft.request_id.clone(), Arc::clone(&draft.judged), log.is_some());
     let log_again = log.as_mut().map(|(session, held)| (*session, &mut **held));
     // On the heap: with everything that a turn can come to, it is too large for a stack.
     let producing = Box::pin(produce(inner, whose, log_again, inbound, recalled, draft, outlet));
-    let outcome = match cancel::or(producing).await {
+    // Nothing of it is heard or done before it is judged, so one that is cancelled before can be: it counts like any other.
+    let is_due = || has_log && !judged.lock().is_done;
+    let outcome = match cancel::or_due(producing, is_due, JUDGING).await {
         Ok(outcome) => outcome,
         Err(error) => {
             // A write may have been under way; the next one looks again.
@@ -56,7 +59,7 @@ pub(super) async fn answer(
             Err(Unanswered::new(request_id, error))
         }
     };
-    let scored = scored.lock().take();
+    let scored = judged.lock().scored.take();
     match outcome {
         Ok(Reached::Pause(mut paused)) => {
             paused.scored = scored;
@@ -188,6 +191,8 @@ impl Making<'_> {
             let plan = self.planner.plan(rules);
             return self.settled(&plan, held, outlet).await;
         };
+        // Until the small model has spoken.
+        self.count(&self.planner.plan(rules.clone()), false);
         let conversation = self.gathered.conversation();
         let asking = self.planner.ask(small, &conversation, query, &rules);
         let alone = !processing.beside || self.asking.may_come_first(self.planner.knows_settings());
@@ -216,8 +221,8 @@ impl Making<'_> {
                 reached = &mut answering => (self.planner.plan(asking.await), Some(reached)),
             };
             if plan.allows(guess, self.inner.ledger.settings.processing.injection_warning) {
+                self.score(&plan)?;
                 self.tell(&plan, outlet);
-                self.score(&plan);
                 gated.open();
                 let reached = match early {
                     Some(reached) => reached,
@@ -241,8 +246,8 @@ impl Making<'_> {
         held: &mut Option<&mut Held<'_>>,
         outlet: &Outlet,
     ) -> Result<Reached, Unanswered> {
+        self.score(plan)?;
         self.tell(plan, outlet);
-        self.score(plan);
         let texts = &self.inner.staff.safety.texts;
         if let Some(words) = texts.instead_of_answer(&plan.decision, &plan.prepared_language()) {
             let answered = said_by_us(self.again().draft, words);
@@ -273,17 +278,24 @@ impl Making<'_> {
         held: &mut Option<&mut Held<'_>>,
         outlet: &Outlet,
     ) -> Result<Reached, Unanswered> {
-        self.score(plan);
+        self.score(plan)?;
         let reached = Box::pin(self.again().answer(plan, held, outlet)).await;
         self.finished(plan, reached, outlet).await
     }
 
-    /// From here on the turn's harm counts, also if it is cancelled, fails or waits.
-    fn score(&self, plan: &Plan) {
-        let Some(harm) = self.planner.harm_without_answer(plan) else { return };
-        let Note { flagged_for_review, terminated, .. } = self.note(plan);
-        let note = Note { flagged_for_review, terminated, scored: true, ..Note::default() };
-        *self.draft.scored.lock() = Some(Scored { note, harm });
+    /// From here on the turn's harm counts, also if it is cancelled, fails or waits. One that was cancelled before ends here.
+    fn score(&self, plan: &Plan) -> Result<(), Unanswered> {
+        self.count(plan, true);
+        cancel::check().map_err(|error| Unanswered::new(self.draft.request_id.clone(), error))
+    }
+
+    fn count(&self, plan: &Plan, is_done: bool) {
+        let scored = self.planner.harm_without_answer(plan).map(|harm| {
+            let Note { flagged_for_review, terminated, .. } = self.note(plan);
+            let note = Note { flagged_for_review, terminated, scored: true, ..Note::default() };
+            Scored { note, harm }
+        });
+        *self.draft.judged.lock() = Judged { scored, is_done };
     }
 
     /// Asks the client for what may help; the turn does not wait for it.
@@ -536,6 +548,8 @@ fn only_calls(mut steps: Vec<Step>, told: usize) -> Vec<Step> {
     steps
 }
 
+/// How long a turn that was cancelled may take to be judged: longer than a small model has, as a rule.
+const JUDGING: Duration = Duration::from_secs(10);
 const DELETE_CHAT: &str = "I cannot erase this chat from here: your devices keep it. You can delete it there; that ends what \
 the server has of it, too. Until you do, nothing has been erased.";
 const HARMFUL_BEFORE: &str = "\n\nAn earlier draft of your answer was judged harmful and was not given. Answer in a way \

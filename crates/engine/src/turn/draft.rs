@@ -46,7 +46,16 @@ pub(super) struct Draft {
     /// Where the conversation stands for its client before and after it.
     pub(super) claim: Option<Claim>,
     /// What counts if it has no answer; shared by all copies.
-    pub(super) scored: Arc<Mutex<Option<Scored>>>,
+    pub(super) judged: Arc<Mutex<Judged>>,
+}
+
+/// How harmful a turn was found to be, so far.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// What counts of it.
+    pub(super) scored: Option<Scored>,
+    /// Whether everybody has spoken who judges it.
+    pub(super) is_done: bool,
 }
 
 /// The harm of a turn that has no answer, or none yet, for the log.
@@ -76,7 +85,7 @@ impl Draft {
             query: String::new(),
             shared: inbound.request.shared,
             claim: inbound.request.claim,
-            scored: Arc::default(),
+            judged: Arc::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use confidant_engine::approval::{Decider, Decision};
 use confidant_engine::prepare::{Harm, Measure, SafetyAction};
-use confidant_engine::turn::{CarryOut, Ending};
+use confidant_engine::turn::{CarryOut, Ending, Outbound};
 use confidant_engine::{Error, Session};
 use serde_json::json;
 
@@ -15,6 +15,7 @@ use crate::web::*;
 
 on_every_store! {
     a_turn_that_is_cancelled_or_fails_counts_once,
+    a_turn_that_is_cancelled_before_the_small_model_has_spoken_counts_too,
     a_turn_that_waits_counts_from_then_on_and_not_again,
     a_harmless_turn_that_is_cancelled_makes_nothing_calmer,
 }
@@ -84,6 +85,59 @@ async fn a_turn_that_is_cancelled_or_fails_counts_once(place: Place) {
     assert_near(answer.metadata.chat.unwrap().safety.harm.score(Harm::Illegal), twice);
     assert_near(score(&chat).await, twice);
     stop(s.engine).await;
+}
+
+/// Cancels a turn whose small model is at work, which speaks only then; nobody hears a word of an answer.
+async fn cancelled_at_once(s: &Setting, chat: &Session, asked: confidant_engine::TurnRequest) {
+    let (name, before) = (asked.request_id.clone().unwrap(), s.small.asked("prepare_turn").len());
+    let held = s.small.gate.acquire_many(1_000_000).await.unwrap();
+    let mut turn = chat.turn(asked);
+    while s.small.asked("prepare_turn").len() == before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(chat.cancel(Some(&name)).await.unwrap(), 1);
+    drop(held);
+    loop {
+        match turn.next().await.unwrap() {
+            Outbound::Error(Error::Cancelled) => break,
+            Outbound::Progress { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn a_turn_that_is_cancelled_before_the_small_model_has_spoken_counts_too(place: Place) {
+    let s = harmful(&place).await;
+    let [once, twice] = answered(&s).await;
+    let chat = chat(&s.engine, CHAT);
+    cancelled_at_once(&s, &chat, asks("t1", LOCKS, 0, 0, 1)).await;
+    assert_near(score(&chat).await, once);
+    cancelled_at_once(&s, &chat, asks("t2", LOCKS, 0, 0, 1)).await;
+    assert_near(score(&chat).await, twice);
+    // A harmless one adds nothing, and takes nothing away.
+    s.small.says("prepare_turn", plain());
+    cancelled_at_once(&s, &chat, asks("t3", "Hello", 0, 0, 1)).await;
+    assert_near(score(&chat).await, twice);
+    // Asked again it is over, as any other that was cancelled.
+    let again = chat.turn(asks("t1", LOCKS, 0, 0, 1)).finish().await;
+    assert!(matches!(again, Err(Error::Cancelled)), "{again:?}");
+    stop(s.engine).await;
+}
+
+/// The small model never speaks: what the local rules found counts.
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_which_the_small_model_never_speaks_counts_by_the_rules() {
+    let s = harmful(&Place::memory()).await;
+    let chat = chat(&s.engine, CHAT);
+    let _held = s.small.gate.acquire_many(1_000_000).await.unwrap();
+    let turn = chat.turn(asks("t1", "I want to kill myself", 0, 0, 1));
+    while s.small.asked("prepare_turn").is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(chat.cancel(Some("t1")).await.unwrap(), 1);
+    assert!(matches!(turn.finish().await, Err(Error::Cancelled)));
+    let safety = chat.safety().await.unwrap().unwrap();
+    assert!(safety.harm.score(Harm::DirectSelfHarm) >= 8.0, "{safety:?}");
 }
 
 async fn a_turn_that_waits_counts_from_then_on_and_not_again(place: Place) {
