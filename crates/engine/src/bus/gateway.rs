@@ -22,7 +22,9 @@ use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::store::random_id;
-use crate::turn::{DataRequest, Ending, Errand, Final, Gateway, Outbound, Outlet, Wanted};
+use crate::turn::{
+    DataRequest, Ending, Errand, Final, Gateway, Outbound, Outlet, SafetyRecord, Wanted, is_cancelled,
+};
 
 /// The gateway of an engine.
 #[derive(Debug)]
@@ -34,6 +36,8 @@ pub(crate) struct BusGateway {
     /// Its name on the bus.
     id: String,
     waiting: Mutex<HashMap<String, mpsc::UnboundedSender<Heard>>>,
+    /// What workers said of the harm of chats that are in their memory only, until somebody asks for it.
+    scores: Mutex<HashMap<Scope, SafetyRecord>>,
 }
 
 impl Engine {
@@ -50,11 +54,12 @@ impl Engine {
             };
             let responses = link.listen(way.clone()).await;
             let _ = inner.bus_is_up.set(responses.up.clone());
-            let (clock, waiting) = (Arc::clone(&inner.ledger.clock), Mutex::default());
+            let (clock, waiting, scores) =
+                (Arc::clone(&inner.ledger.clock), Mutex::default(), Mutex::default());
             if settings.speech == Speech::Plain {
                 tokio::spawn(late::tell(Arc::clone(&link), seals.clone(), self.notices()));
             }
-            let gateway = Arc::new(BusGateway { link, seals, settings, clock, id, waiting });
+            let gateway = Arc::new(BusGateway { link, seals, settings, clock, id, waiting, scores });
             tokio::spawn(listen(Arc::downgrade(&gateway), way, responses));
             inner.gateway.set(gateway).map_err(|_| Error::Internal)
         })
@@ -86,6 +91,8 @@ struct PassedOn {
     text: String,
     next: u64,
     gap: bool,
+    /// What the worker said of the conversation's harm.
+    safety: Option<SafetyRecord>,
 }
 
 /// Whether a worker is known to have taken a call.
@@ -119,6 +126,10 @@ impl Gateway for BusGateway {
             let json = wire::cancel(scope, &errand.actor, request_id, self.call());
             let _ = self.link.publish(&Way::Requests, &self.seals.close(&Way::Requests.name(), json)).await;
         }
+    }
+
+    fn take_score(&self, scope: &Scope) -> Option<SafetyRecord> {
+        self.scores.lock().remove(scope)
     }
 
     async fn end(&self, scope: &Scope, whole_account: bool) {
@@ -181,8 +192,11 @@ impl BusGateway {
             match went {
                 Went::Ended(outcome) => {
                     self.hear_out(replies, outlet.clone());
+                    self.note_score(errand, told.safety);
                     return outcome;
                 }
+                // Nobody has it, and nobody is asked any more.
+                Went::Silent | Went::Untaken if is_cancelled() => return Err(Error::Cancelled),
                 Went::Silent => {}
                 Went::Untaken => {
                     if Instant::now() >= until {
@@ -193,6 +207,17 @@ impl BusGateway {
                 }
             }
         }
+    }
+
+    /// Keeps what a worker said of harm until it is asked for.
+    fn note_score(&self, errand: &Errand, safety: Option<SafetyRecord>) {
+        let (Some(scope), Some(safety)) = (&errand.scope, safety) else { return };
+        let mut scores = self.scores.lock();
+        if scores.len() >= MOST_SCORES {
+            // Nobody has asked for them.
+            scores.clear();
+        }
+        scores.insert(scope.clone(), safety);
     }
 
     /// Takes a call back; says whether nobody had taken it. While that cannot be said it is tried again, until then at most.
@@ -231,6 +256,12 @@ impl BusGateway {
             match heard {
                 Heard::Event(event) => {
                     if let Some(outcome) = told.pass_on(event, outlet) {
+                        return Went::Ended(outcome);
+                    }
+                }
+                Heard::Unanswered(event, safety) => {
+                    told.safety = Some(safety);
+                    if let Some(outcome) = told.pass_on(*event, outlet) {
                         return Went::Ended(outcome);
                     }
                 }
@@ -305,7 +336,7 @@ impl BusGateway {
             let wait = LOOK.min(quiet).min(longest.saturating_sub(alive.elapsed()));
             if let Ok(Some(heard)) = timeout(wait, replies.receiver.recv()).await {
                 alive = Instant::now();
-                if let Heard::Event(event) = heard
+                if let Some(event) = heard.into_event()
                     && let Some(outcome) = told.pass_on(event.of(&own_name), outlet)
                 {
                     return outcome;
@@ -470,6 +501,8 @@ impl PassedOn {
 
 /// How long a call waits to be taken before it is made again.
 const TAKING: Duration = Duration::from_millis(1000);
+/// Chats whose harm is kept for whoever asks.
+const MOST_SCORES: usize = 10_000;
 /// How long a turn that was accepted is looked for when no worker is heard at all.
 const LONGEST_SEARCH: Duration = Duration::from_secs(300);
 /// How many times its patience a gateway waits for the first word on a plain request.

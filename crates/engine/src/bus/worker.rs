@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::ledger::session::Session;
 use crate::ledger::web_cache;
-use crate::ledger::web_scope::{Keep, keep};
+use crate::ledger::web_scope::{Keep, is_volatile, keep};
 use crate::store::random_id;
 use crate::turn::{Errand, Outbound, Piece};
 
@@ -353,6 +353,7 @@ impl Reply<'_> {
                     let waiting = waiting.inspect(|event| waits |= matches!(event, Outbound::Approval(_)));
                     let mut said = joined(waiting, &mut pieces);
                     said.iter_mut().for_each(|said| self.note_data_request(said));
+                    note_safety(session.as_ref(), &mut said).await;
                     self.say(&said).await;
                 }
                 _ = beats.tick() => self.beat().await,
@@ -397,6 +398,20 @@ impl Reply<'_> {
         if let Err(error) = self.desk.link.publish_all(&self.way, &payloads).await {
             // The gateway asks again, and finds the answer in the log.
             tracing::warn!(error = %error, "a response could not be sent");
+        }
+    }
+}
+
+/// Says with a turn that has no answer how harmful its conversation has been, where that is in this process's memory only.
+async fn note_safety(session: Option<&Session>, said: &mut [Heard]) {
+    let Some(session) = session.filter(|session| is_volatile(session.scope())) else { return };
+    for heard in said {
+        if !matches!(heard, Heard::Event(Outbound::Error(_) | Outbound::Approval(_))) {
+            continue;
+        }
+        let Ok(Some(safety)) = session.safety().await else { continue };
+        if let Heard::Event(event) = std::mem::replace(heard, Heard::Alive) {
+            *heard = Heard::Unanswered(Box::new(event), safety);
         }
     }
 }

@@ -80,9 +80,17 @@ impl Session {
         })
     }
 
-    /// How harmful the conversation has been, for whoever keeps that longer than this log; `None` if there is no log.
+    /// How harmful the conversation has been, for whoever keeps that longer than this log; `None` if nobody here knows. What a worker alone
+    /// knows, since the log is in its memory, it said with the end of the turn; that is told once.
     pub fn safety(&self) -> BoxFuture<'_, Result<Option<SafetyRecord>, Error>> {
-        Box::pin(async move { Ok(session::open(self).await?.map(|(log, _)| safety_of(log.checkpoint()))) })
+        Box::pin(async move {
+            let here = session::open(self).await?.map(|(log, _)| safety_of(log.checkpoint()));
+            let there = self.inner.gateway.get().and_then(|gateway| gateway.take_score(&self.scope));
+            Ok(match (here, there) {
+                (Some(here), Some(there)) => Some(here.merged(there)),
+                (here, there) => here.or(there),
+            })
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use confidant_seal::{Scope, TenantId};
 use super::outbound::Ending;
 use super::outlet::Outlet;
 use super::request::TurnRequest;
+use super::safety::SafetyRecord;
 use crate::error::Error;
 use crate::ledger::audit::Actor;
 
@@ -31,6 +32,8 @@ pub(crate) trait Gateway: Send + Sync + std::fmt::Debug {
     async fn run(self: Arc<Self>, errand: &Errand, outlet: &Outlet) -> Result<Ending, Error>;
     /// Cancels a turn, wherever it runs.
     async fn cancel(&self, errand: &Errand);
+    /// What a worker said of the harm of a chat that is in its memory only; once.
+    fn take_score(&self, scope: &Scope) -> Option<SafetyRecord>;
     /// Has every worker end what it has of a chat in its memory, or of all chats of the account.
     async fn end(&self, scope: &Scope, whole_account: bool);
     /// Tells workers to look for unfinished turns now, not only at their next round.

@@ -82,7 +82,7 @@ pub use after::resume::Recovered;
 pub(crate) use after::resume::recover;
 pub use begin::Turn;
 pub(crate) use begin::start_without_memory;
-pub(crate) use cancel::Cancels;
+pub(crate) use cancel::{Cancels, is_cancelled};
 pub use client_tools::{ClientCall, ClientResult, ClientStep, ToolSaid, may_be_the_clients};
 pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;

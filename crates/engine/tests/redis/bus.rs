@@ -9,6 +9,7 @@ use confidant_engine::approval::{Decider, Decision};
 use confidant_engine::bus::{BusSettings, Speech};
 use confidant_engine::head::{Claim, Digest, HeadState};
 use confidant_engine::model::{Answer, Deltas, Model, ModelError, Prompt, ToolCall, ToolSpec};
+use confidant_engine::prepare::Harm;
 use confidant_engine::tools::{Effect, Invocation, Tool, ToolError, ToolOutput, Toolbox};
 use confidant_engine::turn::{
     CarryOut, ClientResult, ClientStep, DataRequest, Ending, MayAsk, MemoryState, Outbound, Piece,
@@ -18,6 +19,8 @@ use confidant_engine::{Actor, Engine, Error, Keep, Parts, Storage, TenantId, Tur
 use crate::proxy::Proxy;
 use crate::rig::*;
 use crate::server::Server;
+
+const ACCOUNT: &str = "acct_aaaaaaaaaaaaaaaaaaaaaaaaaa";
 
 async fn engine(store: &Server, model: Arc<dyn Model>) -> Engine {
     let storage = Storage::redis(&redis_settings(&store.url())).await.unwrap();
@@ -448,7 +451,7 @@ async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
     let gateway = engine(&server, Arc::new(Searching)).await;
     gateway.become_gateway(bus(&server.url())).await.unwrap();
     let chats = gateway.web_sessions(TenantId::new("acme").unwrap());
-    let chat = chats.session("acct_aaaaaaaaaaaaaaaaaaaaaaaaaa", "chat_a", Keep::Stored).unwrap();
+    let chat = chats.session(ACCOUNT, "chat_a", Keep::Stored).unwrap();
     let digest = |n: u8| Digest::from_bytes([n; 32]);
     for (n, given) in [(0, true), (1, false)] {
         let request = TurnRequest {
@@ -482,7 +485,6 @@ async fn what_a_turn_wants_of_a_device_is_asked_for_at_the_gateway() {
 /// account, though all of these end at a gateway.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_workers_have_of_a_chat_in_memory_ends_at_the_gateways_word() {
-    const ACCOUNT: &str = "acct_aaaaaaaaaaaaaaaaaaaaaaaaaa";
     const OTHER: &str = "acct_bbbbbbbbbbbbbbbbbbbbbbbbbb";
     let Some(server) = Server::start(&[]) else { return };
     let worker = engine(&server, Arc::new(Halting)).await;
@@ -503,9 +505,12 @@ async fn what_workers_have_of_a_chat_in_memory_ends_at_the_gateways_word() {
         session.head().await.unwrap() != HeadState::Missing
     };
     let gone = async |account: &str, chat: &str| {
-        while has(account, chat).await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let ends = async {
+            while has(account, chat).await {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(120), ends).await.expect("the worker keeps it");
     };
     for chat in ["chat_a", "chat_b", "chat_c"] {
         asked(ACCOUNT, chat).await;
@@ -524,4 +529,38 @@ async fn what_workers_have_of_a_chat_in_memory_ends_at_the_gateways_word() {
     gateway.dangerously_administer(Actor::cli()).erase_person(&acme, &person).await.unwrap();
     gone(ACCOUNT, "chat_c").await;
     assert!(has(OTHER, "chat_a").await, "somebody else's stays");
+}
+
+/// Where the words of a chat are in a worker's memory only, so is what its turns scored. One that has no answer says so to its gateway,
+/// however it ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_turn_without_an_answer_scored_at_a_worker_is_known_at_its_gateway() {
+    let Some(server) = Server::start(&[]) else { return };
+    let model = Recorder::new();
+    let worker = engine(&server, Arc::clone(&model) as _).await;
+    let _working = works(&worker, &server.url()).await;
+    let gateway = engine(&server, Arc::clone(&model) as _).await;
+    gateway.become_gateway(bus(&server.url())).await.unwrap();
+    let chats = gateway.web_sessions(TenantId::new("acme").unwrap());
+    let claim = Claim { count: 0, before: Digest::from_bytes([0; 32]), after: Digest::from_bytes([1; 32]) };
+    let asked = || TurnRequest { claim: Some(claim), ..says_as("t1", "I want to kill myself") };
+    for keep in Keep::ALL {
+        let failing = chats.session(ACCOUNT, "chat_a", keep).unwrap();
+        model.broken.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(failing.turn(asked()).finish().await.unwrap_err().code(), "model_failed");
+        model.broken.store(false, std::sync::atomic::Ordering::SeqCst);
+
+        let cancelled = chats.session(ACCOUNT, "chat_b", keep).unwrap();
+        model.take();
+        model.shut();
+        let turn = cancelled.turn(asked());
+        model.until(1).await;
+        assert_eq!(cancelled.cancel(Some("t1")).await.unwrap(), 1);
+        assert_eq!(turn.finish().await.unwrap_err().code(), "cancelled");
+        model.open();
+        for session in [failing, cancelled] {
+            let safety = session.safety().await.unwrap().expect("nothing is known");
+            assert!(safety.harm.score(Harm::DirectSelfHarm) >= 8.0, "{keep:?}: {safety:?}");
+        }
+    }
 }

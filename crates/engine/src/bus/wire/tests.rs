@@ -1,7 +1,12 @@
+use confidant_model::ModelError;
+
 use super::*;
+use crate::error::{StoreError, Tampering};
 use crate::head::{Digest, Stand};
 use crate::room::RoomLine;
-use crate::turn::{ClientCall, ClientResult, Said, SaidBy};
+use crate::turn::{
+    ClientCall, ClientResult, DataRequest, Ending, Final, MemoryState, Metadata, Outbound, Said, SaidBy,
+};
 
 fn scope() -> Scope {
     let tenant = TenantId::new("acme").unwrap();
@@ -247,6 +252,27 @@ fn responses_between_our_roles_arrive_whole() {
     assert!(matches!(back(&Heard::Accepted), Heard::Accepted));
     assert!(matches!(back(&Heard::Alive), Heard::Alive));
     assert!(matches!(back(&Heard::Done), Heard::Done));
+}
+
+#[test]
+fn a_turn_without_an_answer_says_what_its_worker_alone_knows_of_harm() {
+    let safety = SafetyRecord { flagged_for_review: true, ..SafetyRecord::default() };
+    let unanswered = || Heard::Unanswered(Box::new(Outbound::Error(Error::Cancelled)), safety);
+    let Heard::Unanswered(event, arrived) = back(&unanswered()) else { panic!("no score") };
+    assert!(matches!(*event, Outbound::Error(Error::Cancelled)) && arrived == safety);
+    // Of a process that does not know of scores, and of one that does not tell any.
+    let json = response("r-1", Some("a1"), &unanswered()).unwrap();
+    let said: Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!((&said["message_type"], &said["metadata"]["code"]), (&json!("error"), &json!("cancelled")));
+    assert!(matches!(
+        back(&Heard::Event(Outbound::Error(Error::Busy))),
+        Heard::Event(Outbound::Error(Error::Busy))
+    ));
+    // The first system has no such word, and whoever speaks in its words is not believed.
+    let plain = response("r-1", None, &unanswered()).unwrap();
+    assert!(!String::from_utf8_lossy(&plain).contains("safety"));
+    let stranger = br#"{"request_id":"r","message_type":"error","metadata":{"code":"busy","safety":{"terminated":true}}}"#;
+    assert!(matches!(read_response(stranger).unwrap().heard, Heard::Event(Outbound::Error(Error::Busy))));
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub(in crate::turn) async fn run(
         actor: session.actor.clone(),
         request: inbound.into_request(Some(asked.epoch())),
     };
-    match cancel::or(Arc::clone(gateway).run(&errand, outlet)).await {
+    let mut running = Arc::clone(gateway).run(&errand, outlet);
+    match cancel::or(&mut running).await {
         Ok(outcome) => outcome,
         Err(cancelled) => {
             gateway.cancel(&errand).await;
@@ -43,6 +44,10 @@ pub(in crate::turn) async fn run(
             let request_id = errand.request.request_id.as_deref();
             if !call_off(session, request_id).await? {
                 note_called_off(session, request_id.unwrap_or_default(), asked).await;
+            }
+            // Whoever keeps what is known of a chat's harm asks for it next: with the worker's last word it is known.
+            if session.is_web() && !gateway.may_be_foreign(session.scope()) {
+                cancel::finish(running, ENDING).await;
             }
             Err(cancelled)
         }
@@ -137,5 +142,7 @@ pub(in crate::turn) async fn carried_out(
     }
 }
 
+/// How long a worker may take to end a turn that was cancelled: longer than to judge it.
+const ENDING: Duration = Duration::from_secs(15);
 const FIRST_LOOK: Duration = Duration::from_millis(50);
 const LATER_LOOKS: Duration = Duration::from_secs(1);
