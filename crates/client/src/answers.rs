@@ -145,6 +145,9 @@ impl Device {
             shared: Vec::new(),
             beside: notes(ended.beside.as_ref()),
         };
+        if turn.is_temporary {
+            return Ok(self.take_temporary(&turn, answer, ended.finish).await);
+        }
         match self.keep_answer(&turn.chat, &turn.reply, answer)? {
             AskerState::Waits => Ok(Some(turn.tell(TurnUpdate::Ended(ended.finish)))),
             AskerState::GaveUp => {
@@ -241,8 +244,10 @@ impl Device {
         if turn.stage != Stage::Ended {
             return Ok(None);
         }
-        let told = turn.tell(TurnUpdate::Made);
-        self.put_made(made)?;
+        let (told, is_kept) = (turn.tell(TurnUpdate::Made), !turn.is_temporary);
+        if is_kept {
+            self.put_made(made)?;
+        }
         Ok(Some(told))
     }
 
@@ -277,7 +282,7 @@ impl Device {
         self.begin_turns().await?;
         let socket = self.socket_number;
         let mut waiting: Vec<(ChatId, Pending)> = Vec::new();
-        for room in self.rooms.values() {
+        for room in self.rooms.values().chain(self.temporary.values()) {
             for pending in &room.head.pending {
                 let is_heard = self.turns.find(&pending.turn).is_some_and(|turn| match turn.stage {
                     // Another device may have asked only just now; or the server had too much to do.
@@ -293,7 +298,7 @@ impl Device {
             }
         }
         for (chat, pending) in waiting {
-            let Some(room) = self.rooms.get(&chat) else { continue };
+            let Some(room) = self.room(&chat) else { continue };
             let Ok((mut claim, branch)) = claim(room, &pending.parent, &pending.reply) else { continue };
             // What this device said when it asked holds, also if the branch or its key changed since.
             let asked = self.state.asks.iter().find(|ask| ask.turn == pending.turn);

@@ -147,7 +147,7 @@ impl Device {
     }
 
     /// What is switched off does not go along, whoever names it.
-    fn without_off(&self, options: &AskOptions) -> AskOptions {
+    pub(crate) fn without_off(&self, options: &AskOptions) -> AskOptions {
         let mut options = options.clone();
         let off = std::mem::take(&mut options.off);
         options.given.retain(|given| !self.is_off(switch_of(given.what), &off));
@@ -158,14 +158,14 @@ impl Device {
         AskOptions { off, ..options }
     }
 
-    fn check_options(&self, chat: &ChatId, options: &AskOptions) -> Result<(), Error> {
+    pub(crate) fn check_options(&self, chat: &ChatId, options: &AskOptions) -> Result<(), Error> {
         let given: usize = options.given.iter().map(|given| given.text.len()).sum();
         let names = options.off.iter().chain(&options.available);
         let names = names.chain(options.given.iter().map(|given| &given.name)).chain(&options.focus);
         let is_short = names.into_iter().all(|name| name.len() <= MAX_SHORT);
         let off = options.off.len() + self.switched_off().len();
         let few = off.max(options.available.len()) <= MAX_OFF && options.given.len() <= MAX_PIECES;
-        let waits = self.rooms.get(chat).map_or(0, |room| room.head.pending.len());
+        let waits = self.room(chat).map_or(0, |room| room.head.pending.len());
         if is_short && few && given <= MAX_CLIENT_DATA && waits < MOST_AWAITED {
             Ok(())
         } else {
@@ -206,6 +206,10 @@ impl Device {
 
     /// Waits no longer for this reply. It does not stop the turn: [`Device::cancel`] does.
     pub fn give_up(&mut self, chat: &ChatId, turn: &TurnId) -> Result<(), Error> {
+        if let Some(room) = self.temporary.get_mut(chat) {
+            room.head.pending.retain(|awaited| awaited.turn != *turn);
+            return Ok(());
+        }
         let room = self.rooms.get(chat).ok_or(Error::NoSuchChat)?;
         let awaited = room.head.pending.iter().find(|awaited| awaited.turn == *turn);
         let reply = awaited.ok_or(Error::NoSuchMessage)?.reply.clone();
@@ -213,10 +217,10 @@ impl Device {
         self.save()
     }
 
-    /// Every reply that a stored chat waits for.
+    /// Every reply that a stored chat waits for, or a temporary one.
     #[must_use]
     pub fn awaited(&self) -> Vec<Awaited> {
-        let rooms = self.rooms.values();
+        let rooms = self.rooms.values().chain(self.temporary.values());
         let all = rooms.flat_map(|room| room.head.pending.iter().map(|pending| (&room.id, pending)));
         all.map(|(chat, pending)| Awaited {
             chat: chat.clone(),
@@ -440,7 +444,7 @@ impl Device {
         self.save()
     }
 
-    fn begun(&mut self, turn: &TurnId, ahead: u32) {
+    pub(crate) fn begun(&mut self, turn: &TurnId, ahead: u32) {
         if let Some(told) = self.turns.find(turn).map(|one| one.tell(TurnUpdate::Begun(ahead))) {
             self.turns.told.push_back(told);
         }
@@ -552,6 +556,7 @@ impl Device {
             branch,
             begun_on,
             heard_on: self.socket_number,
+            is_temporary: self.is_temporary(chat),
             stage: Stage::Asked,
             words: String::new(),
             histories: 0,
@@ -576,7 +581,7 @@ impl Device {
         let turn = turn.filter(|turn| turn.may_give(&asked.chat, &asked.message, socket));
         let turn = turn.ok_or(Refused::Unasked)?;
         let (branch, turn) = (turn.branch.clone(), turn.clone());
-        let heard = self.rooms.get(&asked.chat).and_then(|room| beside::heard(room, &branch));
+        let heard = self.room(&asked.chat).and_then(|room| beside::heard(room, &branch));
         let Some(heard) = heard else {
             // Changed on another device since: it is not the branch that was named, so nothing is given.
             self.turns.fail(&asked.turn, ErrorName::Content(Refused::Conflict));
@@ -644,11 +649,13 @@ fn parts(heard: Vec<Heard>) -> Vec<(Vec<Heard>, bool)> {
 }
 
 /// What the message notes of what is given with it.
-fn noted(options: &AskOptions) -> Result<Vec<Shared>, Error> {
+pub(crate) fn noted(options: &AskOptions) -> Result<Vec<Shared>, Error> {
     options.given.iter().map(note).collect()
 }
 
-fn texts<const EACH: usize, const MANY: usize>(names: &[String]) -> Result<List<Text<EACH>, MANY>, Error> {
+pub(crate) fn texts<const EACH: usize, const MANY: usize>(
+    names: &[String],
+) -> Result<List<Text<EACH>, MANY>, Error> {
     let texts = names.iter().map(|name| Text::new(name.clone())).collect::<Result<_, _>>()?;
     Ok(List::new(texts)?)
 }

@@ -144,8 +144,11 @@ impl Device {
         self.account.as_ref().map(|account| account.floors().keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// A chat, with what waits laid over what was verified.
+    /// A chat, with what waits laid over what was verified; or a temporary one.
     pub fn chat(&self, chat: &ChatId) -> Result<ChatView, Error> {
+        if let Some(room) = self.temporary.get(chat) {
+            return Ok(verified(room));
+        }
         let room = self.rooms.get(chat);
         let is_new = self.state.queue.of_chat(chat).any(|op| op.act == Act::Create);
         if room.is_none() && !is_new {
@@ -266,6 +269,7 @@ impl Device {
 
     /// Shows the branch that ends in this message, on every device.
     pub fn show_branch(&mut self, chat: &ChatId, leaf: &MessageId) -> Result<(), Error> {
+        self.is_kept(chat)?;
         // What stands beside a branch ends none.
         if self.chat(chat)?.messages.get(leaf).is_none_or(|message| message.is_beside) {
             return Err(Error::NoSuchMessage);
@@ -276,6 +280,7 @@ impl Device {
 
     /// Changes the words of a message. If another device changes it first, these words become a copy.
     pub fn edit(&mut self, chat: &ChatId, message: &MessageId, body: &str) -> Result<(), Error> {
+        self.is_kept(chat)?;
         if !self.chat(chat)?.messages.contains_key(message) {
             return Err(Error::NoSuchMessage);
         }
@@ -287,6 +292,7 @@ impl Device {
 
     /// Deletes a message; its answers move up.
     pub fn delete(&mut self, chat: &ChatId, message: &MessageId) -> Result<(), Error> {
+        self.is_kept(chat)?;
         if !self.chat(chat)?.messages.contains_key(message) {
             return Err(Error::NoSuchMessage);
         }
@@ -404,6 +410,7 @@ impl Device {
     }
 
     pub(crate) fn there(&self, chat: &ChatId) -> Result<(), Error> {
+        self.is_kept(chat)?;
         let mut ops = self.state.queue.of_chat(chat);
         let is_new = ops.any(|op| op.act == Act::Create);
         let is_deleted = self.state.queue.of_chat(chat).any(|op| op.act == Act::DeleteChat);

@@ -56,6 +56,8 @@ pub struct Device {
     /// The account as last verified; `None` until the first sync under this account key.
     pub(crate) account: Option<Account>,
     pub(crate) rooms: BTreeMap<ChatId, Room>,
+    /// Chats that are in memory only, and in no file.
+    pub(crate) temporary: BTreeMap<ChatId, Room>,
     socket: Option<Box<dyn Connection>>,
     /// Whether `hello` was answered on this socket.
     is_ready: bool,
@@ -91,6 +93,7 @@ impl Device {
             state,
             account: None,
             rooms: BTreeMap::new(),
+            temporary: BTreeMap::new(),
             socket: None,
             is_ready: false,
             next_id: 1,

@@ -49,6 +49,11 @@ pub enum Error {
     /// There is no such chat on this device.
     #[error("there is no such chat; hint: sync first, or load older chats")]
     NoSuchChat,
+    /// Of a temporary chat nothing is kept, so this cannot be done in it.
+    #[error(
+        "nothing of a temporary chat is stored, so this cannot be done in it; hint: begin another chat for it"
+    )]
+    Temporary,
     /// There is no such message in this chat.
     #[error("there is no such message; hint: sync first")]
     NoSuchMessage,
@@ -79,6 +84,7 @@ impl Error {
             Self::Frozen => "frozen",
             Self::TooLarge => "too-large",
             Self::NoSuchChat => "no-such-chat",
+            Self::Temporary => "temporary",
             Self::NoSuchMessage => "no-such-message",
             Self::Occupied => "occupied",
             Self::Files(_) => "files",

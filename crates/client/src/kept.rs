@@ -18,11 +18,11 @@ use crate::device::Device;
 use crate::error::Error;
 
 impl Device {
-    /// Whether the server may keep the words of this chat between questions. It may, unless somebody switched that off, for this chat or
-    /// for all ([`Device::switch`]).
+    /// Whether the server may keep the words of this chat between questions. It may, unless the chat is a temporary one or somebody switched that
+    /// off, for this chat or for all ([`Device::switch`]).
     #[must_use]
     pub fn is_cached(&self, chat: &ChatId) -> bool {
-        if self.switched_off().iter().any(|name| name == CACHE) {
+        if self.is_temporary(chat) || self.switched_off().iter().any(|name| name == CACHE) {
             return false;
         }
         let view = self.chat(chat).ok();

@@ -19,6 +19,7 @@
 //! 4. [`Device::ask`] asks for an answer. Its words come as [`News::Turn`]; whole, it is stored by the next flush. Words leave
 //!    the device only for a question that is open, on the socket that it went over; anything else is `unasked`. What the server
 //!    asks for besides (settings, similar chats, a search) is given by the person's word or by a switch of the chat ([`Consent`]).
+//!    A chat of [`Device::new_temporary`] is in memory only, and nothing of it is stored.
 //! 5. [`Device::rotate`] replaces the account key; [`Device::export`] and [`Device::erase`] end it all.
 //! 6. [`Device::share_snapshot`] shares a branch as it is now with whoever gets its link, and [`open_snapshot`] opens one.
 //! 7. A server that lost the account gets it back ([`Device::restore`]); one that shows an older state gets what is here
@@ -93,6 +94,7 @@ mod send;
 mod snapshots;
 mod state;
 mod sync;
+mod temporary;
 mod transport;
 mod turns;
 mod write;

@@ -198,6 +198,9 @@ impl Device {
     /// Without a server the chat is what this device has of it; the server is told with the next sync, so that a new device
     /// loads this chat first.
     pub async fn open_chat(&mut self, chat: &ChatId) -> Result<(), Error> {
+        if self.is_temporary(chat) {
+            return Ok(());
+        }
         if self.rooms.contains_key(chat) {
             self.state.opened = Some(chat.clone());
             self.save()?;

@@ -154,6 +154,8 @@ pub(crate) struct Turn {
     pub(crate) begun_on: Option<u64>,
     /// The socket over which it hears.
     pub(crate) heard_on: u64,
+    /// Whether its chat is a temporary one, of which nothing is kept.
+    pub(crate) is_temporary: bool,
     pub(crate) stage: Stage,
     pub(crate) words: String,
     /// How often the history was given.
@@ -331,6 +333,7 @@ mod tests {
             branch: Vec::new(),
             begun_on: Some(1),
             heard_on: 1,
+            is_temporary: false,
             stage: Stage::Asked,
             words: String::new(),
             histories: 0,

@@ -22,6 +22,7 @@ mod rows;
 mod snapshots;
 mod stolen;
 mod strangers;
+mod temporary;
 mod world;
 
 /// One named test per function and back end that chats have.
