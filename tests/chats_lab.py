@@ -174,6 +174,13 @@ class Lab:
                 counts += database.execute(f"SELECT count(*) FROM {table}").fetchone()
         return counts[0], counts[1]
 
+    def rows(self, *tables: str) -> dict[str, int]:
+        """How many rows there are in these tables of chats."""
+        if self.postgres is not None:
+            return {table: int(self.psql(f"SELECT count(*) FROM {self.schema}_chats.{table}")) for table in tables}
+        with closing(sqlite3.connect(self.fronts[0].data_dir / "chats.db", timeout=30)) as database:
+            return {table: database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables}
+
     def damage(self) -> None:
         """Makes what is kept for models unreadable, as a stale key would. The servers have stopped."""
         if self.postgres is not None:

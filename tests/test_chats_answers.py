@@ -145,6 +145,49 @@ def test_dual_cache(lab: Lab) -> None:
     assert not list(store.scan_iter("user:*"))
 
 
+@pytest.mark.parametrize("lab", ["gateways"], indirect=True)
+def test_dual_cache_of_two_gateways_and_a_worker(lab: Lab) -> None:
+    """The same with two gateways and a worker: the inference cache is in the PostgreSQL that they share, the sync cache in their Redis, and
+    neither is ever in the place of the other."""
+    lab.start()
+    one, two = lab.owner()
+    account = json.loads(one.run("--restore").stdout)["account"]
+    assert lab.redis is not None
+    store = lab.redis.client()
+
+    def inference() -> list[int]:
+        """How many seconds each session lives, the next to end first."""
+        ends = lab.psql(f"SELECT expires_at FROM {lab.schema}.sessions ORDER BY expires_at").split()
+        return [int(end) // 1000 - int(time.time()) for end in ends]
+
+    chat = ask(one, "wolframene").chat
+    (lives,) = inference()
+    assert 86_000 < lives <= 86_400
+    # Another device logs in at the other gateway: its chats are read ahead there, and gone when it has them.
+    monitor = Monitor(lab.redis)
+    three = lab.person(1, "three")
+    assert read(three, chat) == ["wolframene", "noted: wolframene"]
+    key = f"user:{account}:chat:{chat}:messages:sync"
+    wait_until(lambda: monitor.asked(key) and monitor.asked(f"user:{account}:sync", "3600000"), PATIENCE, lambda: str(monitor.commands))
+    wait_until(lambda: not list(store.scan_iter("user:*")), PATIENCE, lambda: str(list(store.scan_iter("user:*"))))
+    # What a device has sealed answers nothing: the next question is answered from the inference cache, and no device sends anything for it.
+    assert ask(three, "and then?", chat).resent is None
+    assert told(lab.model, "and then?") == [*exchanged("wolframene"), ("user", "and then?")]
+    assert not any("wolframene" in command or ":messages:ai" in command for command in monitor.commands)
+    # The last three by use, whichever gateway they were asked at; what was pushed out comes from the device that asks.
+    others = [ask((one, two)[number % 2], f"chat {number}").chat for number in range(3)]
+    assert len(inference()) == 3
+    back = ask(two, "still there?", chat)
+    assert back.resent == 4 and len(inference()) == 3
+    assert told(lab.model, "still there?") == [*exchanged("wolframene", "and then?"), ("user", "still there?")]
+    # Deleted with its chat, at the other gateway than it was asked at.
+    two.do(f"/open {others[2]}", "/delete-chat")
+    wait_until(lambda: len(inference()) == 2, PATIENCE, lambda: str(inference()))
+    one.run("--login", one.login, "--do", "/erase everything")
+    assert inference() == [] and not list(store.scan_iter("user:*"))
+    assert lab.leaks("wolframene") == []
+
+
 def test_what_is_kept_for_models_ends(lab: Lab) -> None:
     """The inference cache in the other stores: of the last three chats, gone with the chat, and after its time."""
     lab.start()

@@ -82,6 +82,55 @@ def test_at_rest_is_what_the_privacy_page_says(lab: Lab, mode: str) -> None:
     assert [word for word, _ in lab.leaks(*words.values())] == [words[ASKED]]
 
 
+@pytest.mark.parametrize("mode", ["sealed", "memory", "off"])
+@pytest.mark.parametrize("lab", ["sqlite", "redis", "gateways"], indirect=True)
+def test_what_a_device_gives_for_an_answer_is_nowhere_at_rest(lab: Lab, mode: str) -> None:
+    """A setting, the summary of another chat and what a search found: the model is told, and no disk, no Redis and no log has it."""
+    setting, summary, found = (f"{word}{mode}{lab.kind}" for word in ("corkmarkerium", "tidemarkerium", "harbourmarkerium"))
+    lab.small.replies["prepare_turn"] = PREPARED | {"tags": ["tides"], "relevant_app_settings_and_memories": ["city"]}
+    lab.small.replies["enrich_turn"] = ENRICHED | {"chat_summary": f"They spoke of tides and {summary}."}
+    cache = "memory" if mode == "memory" else "sealed"
+    lab.start(CONFIDANT_WEB__AI_CACHE=cache, CONFIDANT_PROCESSING__BESIDE="false", **lab.small.environment)
+    one, two = lab.owner()
+    one.do(f"/memory city I live in {setting}")
+    ask(one, f"the tides of the {found} turn at six")
+    (made,) = two.do("/new")
+    chat = made["chat"]
+    if mode == "off":
+        two.do(f"/open {chat}", "/cache off")
+
+    def nothing_leaks() -> None:
+        assert lab.leaks(setting, summary, found, PASSWORD) == []
+
+    # In the middle of an answer that has all of it.
+    lab.model.halfway = threading.Event()
+    shares = [f"/share {name} on" for name in ("settings", "similar", "search")]
+    with Asking(two, f"/open {chat}", *shares, '/ask call memory.search {"query": "tides"}') as asking:
+        wait_until(lambda: asking.words() == "noted: ", PATIENCE, lambda: asking.said.read_text() + lab.logs())
+        prompt = json.dumps(lab.model.prompts[-1])
+        assert [word in prompt for word in (setting, summary, found)] == [True] * 3, prompt
+        nothing_leaks()
+        lab.model.halfway.set()
+        assert asking.answer().finish == "whole"
+    lab.model.halfway = None
+    given = [json.loads(line) for line in asking.out.read_text().splitlines()]
+    assert sum(len(line["gave"]) for line in given if "gave" in line) == 3
+    nothing_leaks()
+    # Nor is it there for the next answer, which nobody gives anything for.
+    ask(one, "and now?", chat, *(share.replace(" on", " off") for share in shares))
+    prompt = json.dumps(lab.model.prompts[-1])
+    assert setting not in prompt and summary not in prompt
+    lab.kill()
+    nothing_leaks()
+    lab.begin()
+    one.do(f"/open {chat}", "/delete-chat")
+    lab.stop()
+    nothing_leaks()
+    # The search would have found it.
+    (lab.fronts[0].folder / "note").write_bytes(b"\0" + setting.encode())
+    assert [word for word, _ in lab.leaks(setting, summary, found)] == [setting]
+
+
 @pytest.mark.parametrize("lab", ["sqlite"], indirect=True)
 def test_a_chat_that_is_not_kept_leaves_what_was_kept_of_it(lab: Lab) -> None:
     """Switching the cache off ends what there is, on every device; switching it on keeps from then on."""

@@ -49,6 +49,7 @@ impl Remote<'_> {
             "switch" => self.switch(rest).await?,
             "cache" => self.cache(rest).await?,
             "keep" => self.keep(rest).await?,
+            "temporary" => self.begin_temporary()?,
             _ => return Ok(None),
         }
         Ok(Some(()))
@@ -63,8 +64,27 @@ impl Remote<'_> {
             None => self.device.new_chat(None)?,
         };
         self.chat = Some(chat.clone());
-        let asked = self.device.ask(&chat, text, &self.options(&chat))?;
+        let options = self.options(&chat);
+        let asked = if self.device.is_temporary(&chat) {
+            self.device.ask_temporary(&chat, text, None, &options).await?
+        } else {
+            self.device.ask(&chat, text, &options)?
+        };
         self.begin_turn(&chat, &asked).await
+    }
+
+    /// Begins a chat of which nothing is kept.
+    fn begin_temporary(&mut self) -> anyhow::Result<()> {
+        let chat = self.device.new_temporary()?;
+        if self.json {
+            output::line(&json!({ "chat": chat.as_str(), "temporary": true }).to_string())?;
+        }
+        self.chat = Some(chat);
+        note(
+            "a temporary chat: nothing of it is stored, here or on the server, which reads it while it answers; \
+             it ends with this command, or with /delete-chat",
+        );
+        Ok(())
     }
 
     async fn retry(&mut self, rest: &str) -> anyhow::Result<()> {
@@ -76,7 +96,12 @@ impl Remote<'_> {
         } else {
             Self::message(&view, rest)?.0
         };
-        let asked = self.device.retry(&chat, &message, &self.options(&chat))?;
+        let options = self.options(&chat);
+        let asked = if self.device.is_temporary(&chat) {
+            self.device.retry_temporary(&chat, &message, &options).await?
+        } else {
+            self.device.retry(&chat, &message, &options)?
+        };
         self.begin_turn(&chat, &asked).await
     }
 
@@ -87,7 +112,12 @@ impl Remote<'_> {
         if text.is_empty() {
             return Err(anyhow!("the question is missing; hint: /instead NUMBER TEXT"));
         }
-        let asked = self.device.ask_instead(&chat, &message, text, &self.options(&chat))?;
+        let options = self.options(&chat);
+        let asked = if self.device.is_temporary(&chat) {
+            self.device.ask_temporary(&chat, text, Some(&message), &options).await?
+        } else {
+            self.device.ask_instead(&chat, &message, text, &options)?
+        };
         self.begin_turn(&chat, &asked).await
     }
 
@@ -255,7 +285,8 @@ impl Remote<'_> {
             "asked_to_forget" => note("to forget a chat, delete it: /delete-chat"),
             _ => {}
         }
-        if self.ends { self.made(turn).await } else { Ok(()) }
+        // Nothing is made of an answer in a temporary chat.
+        if self.ends && !self.device.is_temporary(chat) { self.made(turn).await } else { Ok(()) }
     }
 
     /// Waits for what is made of an answer, and stores it: nobody else does, if this process ends. Ctrl-C waits no longer.

@@ -235,6 +235,11 @@ impl Remote<'_> {
             Some(chat) => chat,
             None => self.device.new_chat(None)?,
         };
+        if self.device.is_temporary(&chat) {
+            return Err(anyhow!(
+                "nothing is stored in a temporary chat, so only questions go there; hint: /ask TEXT"
+            ));
+        }
         self.chat = Some(chat.clone());
         let id = self.device.say(&chat, text)?;
         self.send().await?;
@@ -263,6 +268,11 @@ impl Remote<'_> {
 
     async fn delete_chat(&mut self) -> anyhow::Result<()> {
         let chat = self.open_chat()?;
+        if self.device.is_temporary(&chat) {
+            self.device.end_temporary(&chat).await;
+            self.chat = None;
+            return Ok(());
+        }
         self.forget_kept(&chat).await?;
         self.device.delete_chat(&chat)?;
         self.chat = None;
@@ -421,6 +431,7 @@ fn why(why: &LossReason) -> &'static str {
 
 const HELP: &str = "\
 /list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is stored in the open one, unanswered
+/temporary                                            a chat of which nothing is stored: /ask in it; /delete-chat ends it
 /ask TEXT  /retry [NUMBER]  /instead NUMBER TEXT      ask; ask again; ask something else in the place of a message
 /approve  /deny                                       decide whether a tool may run
 /wait  /cancel  /give-up                              wait for, stop or give up an answer
