@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -17,7 +19,8 @@ import pytest
 from chats_lab import PATIENCE, Asking, Lab, answer_of, ask, doing, exchanged, lab, postgres, read, told
 from conftest import Confidant, wait_until
 from small_model import ENRICHED, PREPARED
-from test_chats import PASSWORD
+from test_chats import BINARY, PASSWORD
+from test_chats_gateways import Monitor
 
 __all__ = ["lab", "postgres"]
 
@@ -129,6 +132,38 @@ def test_what_a_device_gives_for_an_answer_is_nowhere_at_rest(lab: Lab, mode: st
     # The search would have found it.
     (lab.fronts[0].folder / "note").write_bytes(b"\0" + setting.encode())
     assert [word for word, _ in lab.leaks(setting, summary, found)] == [setting]
+
+
+@pytest.mark.parametrize("lab", ["gateways"], indirect=True)
+def test_erasing_an_account_on_the_command_line_tells_the_workers(lab: Lab) -> None:
+    """What is in a worker's memory only ends at a word over the bus, which another process says as well as a gateway does."""
+    lab.start(CONFIDANT_WEB__AI_CACHE="memory")
+    one, _ = lab.owner()
+    ask(one, "plumbagoline")
+    account = json.loads(one.run("--restore").stdout)["account"]
+    assert lab.redis is not None
+    front, monitor = lab.fronts[0], Monitor(lab.redis)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CONFIDANT_")}
+
+    def told() -> list[str]:
+        return [command for command in list(monitor.commands) if "PUBLISH" in command and "vagent:requests" in command]
+
+    def operator(*arguments: str) -> None:
+        command = [BINARY, "person", "erase", account, *arguments, "--data-dir", front.data_dir]
+        done = subprocess.run(command, cwd=front.folder, env=clean | front.environment, capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0 and "could not be told" not in done.stderr, done.stderr
+
+    # So that nobody else says it.
+    for gateway in lab.fronts:
+        gateway.stop()
+    operator("--dry-run")
+    assert told() == []
+    operator("--yes")
+    wait_until(lambda: len(told()) == 1, PATIENCE, lambda: str(monitor.commands))
+    assert account not in told()[0]
+    lab.begin()
+    refused = lab.person(1, "new").run("--login", one.login, "--do", "/list", status=2)
+    assert "login-refused" in refused.stderr
 
 
 @pytest.mark.parametrize("lab", ["sqlite"], indirect=True)

@@ -55,7 +55,7 @@ pub(super) struct EraseArgs {
 pub(super) async fn run(command: PersonCommand, loaded: &Loaded) -> anyhow::Result<Outcome> {
     with_engine(loaded, Purpose::LookAtData, async |opened| match command {
         PersonCommand::Export(args) => export(&args, opened).await,
-        PersonCommand::Erase(args) => erase(&args, opened, what_is_left(loaded)).await,
+        PersonCommand::Erase(args) => erase(&args, opened, loaded).await,
     })
     .await
 }
@@ -89,8 +89,8 @@ async fn export(args: &ExportArgs, opened: &Opened) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-async fn erase(args: &EraseArgs, opened: &Opened, left: Option<&str>) -> anyhow::Result<Outcome> {
-    let (tenant, user) = (args.tenant.id()?, UserId::any(&args.user)?);
+async fn erase(args: &EraseArgs, opened: &Opened, loaded: &Loaded) -> anyhow::Result<Outcome> {
+    let (tenant, user, left) = (args.tenant.id()?, UserId::any(&args.user)?, what_is_left(loaded));
     let administrator = opened.engine.dangerously_administer(Actor::cli());
     if args.dry_run {
         let sessions = administrator.count_person(&tenant, &user).await?;
@@ -116,6 +116,11 @@ async fn erase(args: &EraseArgs, opened: &Opened, left: Option<&str>) -> anyhow:
     if !args.yes && !output::is_confirmed(&question)? {
         return Ok(Outcome::NothingFound);
     }
+    if let Err(error) = meet_workers(opened, loaded, &user).await {
+        note(&format!(
+            "workers could not be told, and keep words of this account in their memory until they are restarted: {error}"
+        ));
+    }
     let receipt = administrator.erase_person(&tenant, &user).await?;
     output::json(&receipt)?;
     left.inspect(|left| note(left));
@@ -125,6 +130,16 @@ async fn erase(args: &EraseArgs, opened: &Opened, left: Option<&str>) -> anyhow:
     }
     note("erased; keep the receipt: `confidant audit verify --receipt FILE` checks it");
     Ok(Outcome::Done)
+}
+
+/// Workers may have words of an account's chats in their memory. They hear of its end over the bus, as from a gateway.
+async fn meet_workers(opened: &Opened, loaded: &Loaded, user: &UserId) -> anyhow::Result<()> {
+    // Only accounts have names that nobody else may have.
+    let has_chats = UserId::new(user.as_str()).is_err();
+    if has_chats && loaded.redis()?.is_some() {
+        opened.engine.become_gateway(loaded.bus()?).await?;
+    }
+    Ok(())
 }
 
 /// What an erasure does not reach from here: where the store is shared, what is not in it has to be ended where it is.
