@@ -202,10 +202,14 @@ impl Device {
     ) -> Option<TurnEvent> {
         let room = self.temporary.get_mut(&turn.chat);
         let is_awaited = room.is_some_and(|room| keep(room, &turn.reply, answer));
+        if is_awaited {
+            // It is told all the same if whoever listens gives up half-way.
+            self.turns.told.push_back(turn.tell(TurnUpdate::Ended(finish)));
+        }
         let stored = AiResponseCompleted { chat: turn.chat.clone(), turn: turn.turn.clone() };
         // Whether it heard that is the server's own affair: it keeps the words of such a turn in memory only.
         let _unheard = self.request_one(ClientEvent::AiResponseCompleted(stored)).await;
-        is_awaited.then(|| turn.tell(TurnUpdate::Ended(finish)))
+        if is_awaited { self.turns.told.pop_back() } else { None }
     }
 
     /// A chat of this device, stored or temporary.

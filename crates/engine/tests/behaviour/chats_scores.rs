@@ -137,7 +137,7 @@ async fn a_turn_of_which_the_small_model_never_speaks_counts_by_the_rules() {
     assert_eq!(chat.cancel(Some("t1")).await.unwrap(), 1);
     assert!(matches!(turn.finish().await, Err(Error::Cancelled)));
     let safety = chat.safety().await.unwrap().unwrap();
-    assert!(safety.harm.score(Harm::DirectSelfHarm) >= 8.0, "{safety:?}");
+    assert!(safety.harm.score(Harm::DirectSelfHarm) >= 7.5, "{safety:?}");
 }
 
 async fn a_turn_that_waits_counts_from_then_on_and_not_again(place: Place) {

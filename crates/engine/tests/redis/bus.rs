@@ -560,7 +560,7 @@ async fn what_a_turn_without_an_answer_scored_at_a_worker_is_known_at_its_gatewa
         model.open();
         for session in [failing, cancelled] {
             let safety = session.safety().await.unwrap().expect("nothing is known");
-            assert!(safety.harm.score(Harm::DirectSelfHarm) >= 8.0, "{keep:?}: {safety:?}");
+            assert!(safety.harm.score(Harm::DirectSelfHarm) >= 7.5, "{keep:?}: {safety:?}");
         }
     }
 }
