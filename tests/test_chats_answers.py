@@ -341,6 +341,43 @@ decay = { half_life_seconds = 0, half_life_turns = 0 }
     assert ask(two, "and here?", other.chat).finish == "whole"
 
 
+def test_cancelling_before_a_question_is_judged_is_no_way_around_the_harm_score(lab: Lab) -> None:
+    """Though its words are in memory only, at a worker where there are gateways: what is known of harm is beside the chat."""
+    rules = """
+[processing.safety]
+illegal = [{ of = "conversation", at = 6.5, then = ["terminate_conversation"] }]
+decay = { half_life_seconds = 0, half_life_turns = 0 }
+"""
+    slow = {"CONFIDANT_PROCESSING__BESIDE": "false", "CONFIDANT_PROCESSING__TIMEOUT_SECONDS": "30"}
+    lab.start(rules, CONFIDANT_WEB__AI_CACHE="memory", **slow, **lab.small.environment)
+    one, two = lab.owner()
+    chat = ask(one, "hello").chat
+    # The small model thinks, and the person stops the answer meanwhile.
+    judged, before = threading.Event(), len(lab.small.asked("prepare_turn"))
+
+    def judge(_: str) -> dict:
+        judged.wait(PATIENCE)
+        return PREPARED | {"illegal": 6}
+
+    lab.small.replies["prepare_turn"] = judge
+    asked = len(lab.model.prompts)
+    with Asking(one, f"/open {chat}", "/ask something grey") as asking:
+        wait_until(lambda: len(lab.small.asked("prepare_turn")) > before, PATIENCE, lambda: asking.said.read_text() + lab.logs())
+        asking.process.send_signal(signal.SIGINT)
+        wait_until(lambda: "cancelling" in asking.said.read_text(), PATIENCE, lambda: asking.said.read_text())
+        # Until the server has heard so.
+        time.sleep(1)
+        judged.set()
+        assert asking.ends() == 2, asking.said.read_text()
+    assert len(lab.model.prompts) == asked, "nothing was answered"
+    # Nothing in memory says so any more.
+    lab.kill()
+    lab.begin()
+    # Twice this in one conversation is too much, and once is not.
+    assert ask(two, "something grey elsewhere").finish == "whole"
+    assert ask(two, "something grey again", chat).finish == "ended"
+
+
 @pytest.mark.parametrize("lab", ["sqlite"], indirect=True)
 def test_a_self_registered_alice_is_nobody_elses_alice(lab: Lab) -> None:
     secret, memory, planted = "quibbleworth", "marlinspike", "oxbowlark"
