@@ -28,13 +28,6 @@ OFF = {"X-Confidant-Memory": "off"}
 
 
 @pytest.fixture
-def recorder() -> Iterator[RecordingModel]:
-    model = RecordingModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
 def remembering(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
     """A server that asks the recording model, also for embeddings."""
     environment = recorder.environment | {"CONFIDANT_MODEL__EMBEDDING_MODEL": "vectors"}
