@@ -43,6 +43,7 @@ WEATHER = {
 }
 ASKED = 'what is it like?\ncall get_weather {"city": "Cork"}'
 MARKER = "kestrel-nine rain"
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NOBODY = "(conversation)"
 EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
 ITEM = pydantic.TypeAdapter(ConversationItem)
@@ -118,6 +119,65 @@ def test_a_response_follows_another(recording: Confidant, recorder: RecordingMod
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(second.id)
     assert [len(session) for session in kept(recording, "alice")] == [4, 6]
+
+
+def retrieved(client: openai.OpenAI, response: Response) -> Response:
+    return strictly(Response, client.responses.with_raw_response.retrieve(response.id).http_response.text)
+
+
+ASKED_AGAIN = (
+    "instructions",
+    "max_output_tokens",
+    "metadata",
+    "model",
+    "output",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "conversation",
+    "status",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+    "usage",
+    "user",
+)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_what_was_asked_is_given_back(recording: Confidant, streamed: bool) -> None:
+    client = recording.client()
+    form = {"type": "json_schema", "name": "city", "schema": CITY, "strict": True}
+    options = {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 50, "text": {"format": form}}
+    options |= {"instructions": "kestrel-nine brief", "tools": [WEATHER], "tool_choice": "auto", "metadata": {"k": "v"}}
+    first = respond(client, ASKED, streamed, user="alice", **options)
+    (call,) = [item for item in first.output if item.type == "function_call"]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": MARKER}
+    second = respond(client, [result], streamed, previous_response_id=first.id, temperature=0.25)
+    conversation = client.conversations.create(extra_body={"user": "alice"})
+    third = respond(client, "three", streamed, conversation=conversation.id, parallel_tool_calls=False)
+    recording.restart()
+    client = recording.client()
+    for response in (first, second, third):
+        again = retrieved(client, response)
+        for name in ASKED_AGAIN:
+            assert getattr(again, name) == getattr(response, name), name
+        assert again.usage is not None and again.usage.total_tokens > 0
+        assert response.created_at - 2 <= again.created_at <= again.completed_at
+    export = json.loads(recording.request("GET", "/api/v1/person/alice/export").body)
+    assert "kestrel-nine brief" in str(export), "what is kept is the person's to see"
+    recording.stop()
+    for text in ("kestrel-nine brief", MARKER, "json_schema"):
+        assert recording.files_with(text) == [], text
+
+
+def test_long_instructions_are_used_and_not_kept(recording: Confidant, recorder: RecordingModel) -> None:
+    client = recording.client()
+    response = respond(client, "one", user="alice", temperature=0.5, instructions="be brief " * 3000)
+    assert "be brief" in str(recorder.prompts[-1])
+    again = retrieved(client, response)
+    assert (again.instructions, again.temperature, again.output) == (None, 0.5, response.output)
 
 
 def test_a_conversation_is_listed_updated_and_deleted(recording: Confidant) -> None:
@@ -215,9 +275,6 @@ def test_what_is_not_stored_leaves_nothing(recording: Confidant, recorder: Recor
         client.responses.retrieve(response.id)
     recording.stop()
     assert recording.files_with("unheard") == []
-
-
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
 def test_how_to_answer_reaches_the_model(recording: Confidant, recorder: RecordingModel) -> None:

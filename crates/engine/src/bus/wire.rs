@@ -173,6 +173,8 @@ struct Given {
     after: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_for: Option<Value>,
 }
 
 fn is_nothing(asks: &MayAsk) -> bool {
@@ -209,6 +211,7 @@ impl Given {
             safety: request.safety,
             after: request.after.clone(),
             labels: request.labels.clone(),
+            asked_for: request.asked_for.clone(),
         }
     }
 
@@ -257,6 +260,7 @@ impl Given {
             safety: self.safety,
             after: self.after,
             labels: self.labels,
+            asked_for: self.asked_for,
         }
     }
 }

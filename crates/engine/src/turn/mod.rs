@@ -88,7 +88,7 @@ pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
 pub use listed::{CaughtUp, Listed};
-pub use listing::{ListedAnswer, ListedItem, ListedTurn, ListedWhat, Listing, Place, TurnState};
+pub use listing::{ListedAnswer, ListedItem, ListedLabel, ListedTurn, ListedWhat, Listing, Place, TurnState};
 pub use offers::Offers;
 pub(crate) use offers::offers;
 pub use outbound::{

@@ -85,6 +85,8 @@ pub struct TurnRequest {
     pub after: Option<String>,
     /// Names and values that mean something to the application alone. Kept with the turn, and shown to no model.
     pub labels: BTreeMap<String, String>,
+    /// How the application asked, for it to read back: kept with the turn and sealed like it, shown to no model, and not looked into.
+    pub asked_for: Option<serde_json::Value>,
 }
 
 /// A conversation as its client has it.

@@ -63,6 +63,7 @@ fn errand() -> Errand {
         safety: Some(SafetyRecord { terminated: true, ..SafetyRecord::default() }),
         after: Some("mark".to_owned()),
         labels: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
+        asked_for: Some(json!({ "temperature": 0.5 })),
         ..TurnRequest::default()
     };
     Errand { scope: Some(scope()), tenant: None, actor: Actor::token("t1"), request }
@@ -95,6 +96,7 @@ fn a_turn_between_our_roles_arrives_whole() {
     assert_eq!(arrived.request.asks, errand().request.asks);
     assert_eq!(arrived.request.after, errand().request.after);
     assert_eq!(arrived.request.labels, errand().request.labels);
+    assert_eq!(arrived.request.asked_for, errand().request.asked_for);
 }
 
 #[test]
