@@ -25,6 +25,7 @@ SCHEMA = {
     },
 }
 OFF = {"X-Confidant-Memory": "off"}
+TOOL = {"type": "function", "function": {"name": "get_weather"}}
 
 
 @pytest.fixture
@@ -67,6 +68,42 @@ def test_how_to_answer_reaches_the_model_as_it_was_sent(remembering: Confidant, 
         assert body["max_tokens"] == 50
     whole(remembering.client(), "plainly", user="alice")
     assert not set(asked) & set(recorder.bodies[-1])
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_several_answers_are_given_and_one_is_remembered(
+    remembering: Confidant, recorder: RecordingModel, streamed: bool
+) -> None:
+    recorder.answers["which?"] = ["one of several"]
+    client, asked = remembering.client(), {"user": "alice", "n": 3, "temperature": 0.7}
+    if streamed:
+        said, ended = ["", "", ""], []
+        stream = chunks(client, "which?", stream_options={"include_usage": True}, **asked)
+        for choice in (choice for chunk in stream for choice in chunk.choices):
+            said[choice.index] += choice.delta.content or ""
+            ended += [choice.index] if choice.finish_reason == "stop" else []
+        assert sorted(ended) == [0, 1, 2]
+        usage = stream[-1].usage
+    else:
+        answer = whole(client, "which?", **asked)
+        assert [(choice.index, choice.finish_reason) for choice in answer.choices] == [(n, "stop") for n in range(3)]
+        said, usage = [choice.message.content for choice in answer.choices], answer.usage
+    assert said == ["one of several"] * 3
+    assert usage.prompt_tokens > 0 and usage.completion_tokens > 0
+    assert len(recorder.prompts) == 3 and recorder.prompts[0] == recorder.prompts[1] == recorder.prompts[2]
+    assert {body["temperature"] for body in recorder.bodies} == {0.7}
+    export = remembering.request("GET", "/api/v1/person/alice/export").json()
+    kept = [message["content"] for session in export["sessions"] for message in session["messages"]]
+    assert kept == ["which?", "one of several"]
+    # Also without memory.
+    assert len(whole(client, "which?", extra_headers=OFF, n=2).choices) == 2
+
+
+@pytest.mark.parametrize("options", [{"n": 0}, {"n": 9}, {"n": 2, "tools": [TOOL]}], ids=["none", "many", "tools"])
+def test_more_answers_than_can_be_had_are_refused(remembering: Confidant, options: dict) -> None:
+    with pytest.raises(openai.BadRequestError) as refused:
+        whole(remembering.client(), "hello", user="alice", **options)
+    assert refused.value.param == "n"
 
 
 def test_a_request_without_memory_leaves_none(remembering: Confidant, recorder: RecordingModel) -> None:

@@ -214,16 +214,17 @@ impl About {
     }
 
     fn completion(self, ending: Ending) -> ChatCompletion {
-        let Reply { content, calls, usage, confidant } = ending.into();
-        let finish_reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+        let Reply { content, calls, others, usage, confidant } = ending.into();
         let content = Some(content).filter(|content| calls.is_empty() || !content.is_empty());
-        let message = AssistantMessage { role: "assistant", content, refusal: None, tool_calls: calls };
+        let others = others.into_iter().map(|text| (Some(text), Vec::new()));
+        let choices = std::iter::once((content, calls)).chain(others);
+        let choices = (0..).zip(choices).map(|(index, (content, calls))| Choice::of(index, content, calls));
         ChatCompletion {
             id: self.id,
             object: "chat.completion",
             created: self.created,
             model: self.model,
-            choices: vec![Choice { index: 0, message, logprobs: None, finish_reason }],
+            choices: choices.collect(),
             usage,
             confidant,
         }
@@ -235,6 +236,8 @@ struct Reply {
     content: String,
     /// What the client is to call before there is an answer.
     calls: Vec<ToolCallObject>,
+    /// Other answers to the same.
+    others: Vec<String>,
     usage: Usage,
     confidant: Confidant,
 }
@@ -245,14 +248,17 @@ impl From<Ending> for Reply {
             Ending::Answer(mut answer) => {
                 let usage = Usage::of(answer.metadata.usage);
                 let calls = std::mem::take(&mut answer.metadata.calls);
+                let others = std::mem::take(&mut answer.metadata.others);
                 let confidant = Confidant::Answer(Box::new((*answer.metadata).into()));
                 let calls = calls.into_iter().map(ToolCallObject::from).collect();
-                Self { content: answer.content, calls, usage, confidant }
+                let others = others.into_iter().map(|other| other.text).collect();
+                Self { content: answer.content, calls, others, usage, confidant }
             }
             Ending::Approval(request) => {
                 let content = request.question.clone();
                 let confidant = Confidant::Approval(Box::new((*request).into()));
-                Self { content, calls: Vec::new(), usage: Usage::default(), confidant }
+                let usage = Usage::default();
+                Self { content, calls: Vec::new(), others: Vec::new(), usage, confidant }
             }
         }
     }
@@ -282,7 +288,7 @@ struct ChatCompletion {
     confidant: Confidant,
 }
 
-/// The one answer.
+/// One of the answers. The first is the one that is remembered.
 #[derive(Serialize, ToSchema)]
 struct Choice {
     index: u32,
@@ -291,6 +297,14 @@ struct Choice {
     logprobs: Option<()>,
     /// `stop`, or `tool_calls` if the client is to call something first.
     finish_reason: &'static str,
+}
+
+impl Choice {
+    fn of(index: u32, content: Option<String>, tool_calls: Vec<ToolCallObject>) -> Self {
+        let finish_reason = if tool_calls.is_empty() { "stop" } else { "tool_calls" };
+        let message = AssistantMessage { role: "assistant", content, refusal: None, tool_calls };
+        Self { index, message, logprobs: None, finish_reason }
+    }
 }
 
 /// What the agent says.

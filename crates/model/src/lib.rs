@@ -243,6 +243,9 @@ pub struct Sampling {
     /// Whether several tools may be called at once; unset leaves that to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// How many answers are wanted; unset means one. A model makes one each time: the caller asks again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<u32>,
 }
 
 /// What a model is to do with the tools of the client.

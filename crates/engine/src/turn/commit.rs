@@ -109,6 +109,7 @@ async fn answer(
             answer.content = content;
             answer.metadata.replayed = true;
             answer.metadata.model = Some(by);
+            answer.metadata.others.clear();
             if session.is_web() {
                 answer.metadata.beside = beside::of(held.checkpoint(), &request_id);
             }

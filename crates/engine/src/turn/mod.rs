@@ -37,6 +37,7 @@ mod handed;
 mod listed;
 mod listing;
 mod offers;
+mod others;
 mod outbound;
 mod outlet;
 mod past;
@@ -92,8 +93,8 @@ pub use listing::{ListedAnswer, ListedItem, ListedLabel, ListedTurn, ListedWhat,
 pub use offers::Offers;
 pub(crate) use offers::offers;
 pub use outbound::{
-    Beside, ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, SummedUp,
-    TokenUsage,
+    Beside, ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, OtherAnswer, Outbound, Question,
+    SummedUp, TokenUsage,
 };
 pub(crate) use outlet::Outlet;
 pub(crate) use relay::{Relay, RelayedTurn, Tap};

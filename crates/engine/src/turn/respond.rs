@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 use super::after::unfinished;
 use super::draft::{Answered, Draft, Paused, Reached, Unanswered};
-use super::handed;
 use super::outbound::TokenUsage;
 use super::outlet::Outlet;
 use super::work::{Desk, Step};
+use super::{handed, others};
 use crate::approval::{Current, Work};
 use crate::concepts;
 use crate::error::Error;
@@ -82,6 +82,7 @@ pub(super) async fn respond(
         }
         draft.metadata.model = Some(by);
         draft.metadata.tools = called(&work);
+        others::make(model, prompt, desk.inner.ledger.settings.answer_timeout, &mut draft).await;
         return Ok(Reached::Answer(Box::new(Answered {
             draft,
             text,

@@ -680,6 +680,8 @@ fn what_a_provider_cannot_do_is_named() {
     let builtin = [asked(), format(AnswerFormat::Json), Sampling { seed: Some(1), ..Sampling::default() }];
     let refused = builtin.map(|sampling| crate::Extractive.refuses(&sampling));
     assert_eq!(refused, [Some("stop"), Some("response_format"), None]);
+    let choices = |choices| Sampling { choices: Some(choices), ..Sampling::default() };
+    assert_eq!([1, 2].map(|n| crate::Extractive.refuses(&choices(n))), [None, Some("n")]);
 }
 
 #[tokio::test]

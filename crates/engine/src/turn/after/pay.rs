@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use confidant_model::Sampling;
 use futures_util::FutureExt as _;
 
 use crate::error::Error;
@@ -37,7 +38,8 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
 pub(in crate::turn) fn given_of(inbound: &Inbound) -> Option<Entry> {
     let given = Given {
         restore: inbound.request.restore,
-        sampling: inbound.request.sampling.clone(),
+        // Nobody hears the others where a turn is taken up again.
+        sampling: Sampling { choices: None, ..inbound.request.sampling.clone() },
         focus: inbound.request.focus.clone(),
         capture: inbound.request.capture,
         asked_as: inbound.request.asked_as.clone(),
