@@ -6,6 +6,7 @@ Every response, item and event is read from its bytes by the client's own types,
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -266,6 +267,31 @@ def test_a_person_reaches_nobody_elses(recording: Confidant) -> None:
     assert alice.responses.retrieve(own.id).output == own.output
 
 
+IMAGE = base64.b64encode(b"\x89PNG\r\n\x1a\nkestrel-nine").decode()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_images_go_to_the_model_and_are_not_kept(recording: Confidant, recorder: RecordingModel, streamed: bool) -> None:
+    client = recording.client()
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,{IMAGE}", "detail": "auto"}
+    paper = {"type": "input_file", "filename": "plan.pdf", "file_data": IMAGE}
+    shown = [{"role": "user", "content": [image, paper, {"type": "input_text", "text": "what is it?"}]}]
+    first = respond(client, shown, streamed, user="alice")
+    assert first.output_text == "noted: what is it?"
+    sent = recorder.prompts[-1][-1]["content"]
+    assert [part["type"] for part in sent] == ["text", "image_url", "file"]
+    respond(client, "and now?", streamed, previous_response_id=first.id)
+    line = "[image: image/png, 20 bytes]\n[file: plan.pdf, application/pdf, 20 bytes]\nwhat is it?"
+    assert said(recorder.prompts[-1]) == [line, "noted: what is it?", "and now?"]
+    items = client.responses.input_items.list(first.id)
+    assert [part.text for item in items.data for part in item.content] == [line]
+    # Put into a conversation, it is known that there was one.
+    conversation = client.conversations.create(items=shown, extra_body={"user": "bob"})
+    assert line in str(client.conversations.items.list(conversation.id).data)
+    recording.stop()
+    assert recording.files_with(IMAGE) == [] and recording.files_with("plan.pdf") == []
+
+
 def test_what_is_not_stored_leaves_nothing(recording: Confidant, recorder: RecordingModel) -> None:
     client = recording.client()
     first = respond(client, "one", user="alice")
@@ -295,14 +321,18 @@ def test_how_to_answer_reaches_the_model(recording: Confidant, recorder: Recordi
         ({"tools": [WEATHER]}, "tools"),
         ({"tools": [{"type": "web_search"}]}, "tools"),
         ({"background": True}, "background"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "canary-7f3a"}]}]}, "input"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "canary-7f3a"}]}]}, "input"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,aGk="}]}]}, "input"),
         ({"top_logprobs": 3}, "top_logprobs"),
         ({"metadata": {"canary-7f3a": "x" * 513}}, "metadata"),
     ],
-    ids=["form", "tools", "web search", "background", "logprobs", "metadata"],
+    ids=["form", "tools", "web search", "background", "address", "file", "image", "logprobs", "metadata"],
 )
 def test_what_cannot_be_honoured_is_named(server: Confidant, options: dict, param: str) -> None:
+    asked = {"input": "canary-7f3a"} | options
     with pytest.raises(openai.BadRequestError) as refused:
-        respond(server.client(), "canary-7f3a", **options)
+        respond(server.client(), asked.pop("input"), **asked)
     assert refused.value.param == param and "canary" not in str(refused.value)
 
 

@@ -6,6 +6,7 @@
 //! the answer and not the turn, which goes on with their results. What cannot be honoured is refused by name rather than ignored,
 //! unless ignoring it changes nothing. `responses.rs` and `conversations.rs` have the same with names to come back to.
 
+mod attached;
 mod conversations;
 mod embeddings;
 mod ids;
@@ -19,7 +20,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use confidant_engine::access::Permission;
-use confidant_engine::model::{Sampling, ToolSpec};
+use confidant_engine::model::{Attachment, Sampling, ToolSpec};
 use confidant_engine::turn::{Ending, MemoryState, TokenUsage};
 use confidant_engine::{Error, Session, Turn, TurnRequest, UserId};
 use serde::Serialize;
@@ -87,12 +88,16 @@ pub(super) async fn complete(
 ) -> Result<Response, ApiError> {
     let wanted = body.into_wanted()?;
     can_be_had(&app, &wanted.sampling, &wanted.tools, "response_format")?;
+    can_be_taken(&app, &wanted.attachments, "messages")?;
     let session = memory(&caller, &headers, wanted.user.as_deref()).await?;
-    let Wanted { query, instructions, brought, results, steps, tools, sampling, streaming, .. } = wanted;
+    let Wanted {
+        query, attachments, instructions, brought, results, steps, tools, sampling, streaming, ..
+    } = wanted;
     let request_id = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
     let request = TurnRequest {
         request_id,
         query,
+        attachments,
         instructions,
         brought,
         results,
@@ -133,6 +138,19 @@ fn can_be_had(
         return Err(ApiError::invalid("the model that answers here calls no tools", hint).at("tools"));
     }
     Ok(())
+}
+
+/// Refuses an image or a file that the model that answers here does not take; `param` is where it was sent.
+fn can_be_taken(app: &App, attachments: &[Attachment], param: &'static str) -> Result<(), ApiError> {
+    let refused = attachments.iter().find(|attachment| !app.engine.takes(attachment));
+    let Some(refused) = refused else { return Ok(()) };
+    let what = if refused.is_image() { "such an image" } else { "such a file" };
+    let (at, hint) = match refused.is_elsewhere() {
+        true => (" at an address", "send it as a data URL"),
+        false => ("", "leave it out, or set [model] to one that takes it"),
+    };
+    let message = format!("the model that answers here does not take {what}{at}");
+    Err(ApiError::invalid(message, hint).at(param))
 }
 
 /// Where this is remembered: the named session, the named user's own memory, or nowhere.

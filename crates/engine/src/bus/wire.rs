@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use confidant_display::parted;
-use confidant_model::{ModelError, PromptMessage, Role, Sampling, ToolSpec};
+use confidant_model::{Attachment, ModelError, PromptMessage, Role, Sampling, ToolSpec};
 use confidant_seal::{Scope, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -138,6 +138,8 @@ struct Ours {
 struct Given {
     instructions: Option<String>,
     brought: Vec<(bool, String)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<Attachment>,
     sampling: Sampling,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolSpec>,
@@ -187,6 +189,7 @@ impl Given {
         Self {
             instructions: request.instructions.clone(),
             brought: said.collect(),
+            attachments: request.attachments.clone(),
             sampling: request.sampling.clone(),
             tools: request.tools.clone(),
             steps: request.steps.clone(),
@@ -231,6 +234,7 @@ impl Given {
         TurnRequest {
             request_id: Some(request_id.to_owned()),
             query,
+            attachments: self.attachments,
             spoken: Spoken::Unread,
             audience,
             room: room.called(self.called).agent(self.agent),
@@ -728,6 +732,7 @@ fn model_error(text: &str) -> ModelError {
         ModelError::CutOff,
         ModelError::NoForms,
         ModelError::NoEmbeddings,
+        ModelError::AttachmentRefused,
         ModelError::Elsewhere,
     ];
     let status = text.split_whitespace().find_map(|word| word.trim_end_matches(';').parse().ok());

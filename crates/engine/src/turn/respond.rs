@@ -54,7 +54,7 @@ pub(super) async fn respond(
                 if desk.has_begun() {
                     return Ok(Reached::Answer(cut_short(draft, work, voice)));
                 }
-                return Err(fail(&draft, Error::Model(error)));
+                return Err(fail(&draft, failed(error)));
             }
         };
         let counted =
@@ -91,6 +91,17 @@ pub(super) async fn respond(
             told: work.told,
             enrichment: None,
         })));
+    }
+}
+
+/// What the person hears of a model that gave no answer. What it does not take, they can leave out.
+fn failed(error: ModelError) -> Error {
+    match error {
+        ModelError::AttachmentRefused => Error::Invalid {
+            what: "the model that answers here did not take the image or file".to_owned(),
+            hint: "leave it out, or set [model] to one that takes it".to_owned(),
+        },
+        error => Error::Model(error),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an OpenAI client asks for, and what of it can be had.
 
 use confidant_display::debug_without_content;
-use confidant_engine::model::{AnswerFormat, AnswerSchema, PromptMessage, Sampling, ToolSpec};
+use confidant_engine::model::{AnswerFormat, AnswerSchema, Attachment, PromptMessage, Sampling, ToolSpec};
 use confidant_engine::turn::{ClientStep, ToolSaid};
 use serde::Deserialize;
 use serde_json::Value;
@@ -110,6 +110,8 @@ pub(super) struct StreamOptions {
 pub(super) struct Wanted {
     pub(super) user: Option<String>,
     pub(super) query: String,
+    /// What came with it.
+    pub(super) attachments: Vec<Attachment>,
     pub(super) instructions: Option<String>,
     pub(super) brought: Vec<PromptMessage>,
     /// What the client's tools said before the query.
@@ -142,10 +144,21 @@ impl ChatRequest {
         };
         let streaming = self.stream.unwrap_or(false).then(|| self.stream_options.unwrap_or_default());
         let spoken = Spoken::of(self.messages)?;
-        let Spoken { instructions, brought, results, steps, query } = spoken;
+        let Spoken { instructions, brought, results, steps, query, attachments } = spoken;
         let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
         let user = self.user;
-        Ok(Wanted { user, query, instructions, brought, results, steps, tools, sampling, streaming })
+        Ok(Wanted {
+            user,
+            query,
+            attachments,
+            instructions,
+            brought,
+            results,
+            steps,
+            tools,
+            sampling,
+            streaming,
+        })
     }
 
     fn refuse_what_cannot_be_honoured(&self) -> Result<(), ApiError> {

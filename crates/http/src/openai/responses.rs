@@ -23,7 +23,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::ids::{CallId, ItemId, ResponseId};
-use super::{Confidant, IDEMPOTENCY_KEY, MEMORY, can_be_had, header_text, memory_header};
+use super::{Confidant, IDEMPOTENCY_KEY, MEMORY, can_be_had, can_be_taken, header_text, memory_header};
 use crate::answers::Running;
 use crate::app::App;
 use crate::auth::{Caller, LastId};
@@ -68,6 +68,7 @@ pub(crate) async fn create_response(
 ) -> Result<Response, ApiError> {
     let wanted = body.into_wanted()?;
     can_be_had(&app, &wanted.sampling, &wanted.tools, request::FORMAT)?;
+    can_be_taken(&app, &wanted.spoken.attachments, "input")?;
     let key = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
     let mut place = Place::find(&caller, &headers, key.as_deref(), &wanted).await?;
     loop {
@@ -206,6 +207,7 @@ fn request<'w>(wanted: &Wanted, before: impl Iterator<Item = &'w ListedWhat>) ->
     }
     TurnRequest {
         query: wanted.spoken.query.clone(),
+        attachments: wanted.spoken.attachments.clone(),
         instructions: wanted.instructions.clone(),
         brought,
         results,

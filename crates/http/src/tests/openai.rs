@@ -261,6 +261,40 @@ async fn several_answers_are_given_and_the_first_is_remembered() {
 }
 
 #[tokio::test]
+async fn images_go_to_the_model_once_and_are_not_kept() {
+    let model = Arc::new(Recorder::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let message = |url: &str, text: &str| {
+        let image = json!({ "type": "image_url", "image_url": { "url": url } });
+        json!([{ "role": "user", "content": [image, { "type": "text", "text": text }] }])
+    };
+    let ask = |messages: Value| with(with(user("x"), "messages", messages), "user", json!("alice"));
+    server.post(PATH, &ask(message("data:image/png;base64,aGVsbG8=", "what is it?")), &[]).await.ok();
+    server.post(PATH, &with(user("and now?"), "user", json!("alice")), &[]).await.ok();
+    let line = "[image: image/png, 5 bytes]\nwhat is it?";
+    {
+        let prompts = model.prompts.lock().unwrap();
+        let seen: Vec<usize> = prompts.iter().map(|prompt| prompt.attachments.len()).collect();
+        assert_eq!(seen, [1, 0]);
+        assert_eq!((prompts[0].query.as_str(), prompts[1].history[0].text.as_str()), (line, line));
+    }
+    let export = server.ask(Method::GET, "/api/v1/session/openai_conv:alice/export", None).await.ok();
+    assert_eq!(export["messages"][0]["content"], line);
+    assert!(!export.to_string().contains("aGVsbG8"));
+    for url in
+        ["https://canary.example/a.png", "data:application/pdf;base64,aGVsbG8=", "data:image/png,canary"]
+    {
+        let reply = server.post(PATH, &ask(message(url, "x")), &[]).await;
+        assert_eq!(
+            (reply.status.as_u16(), &reply.json()["error"]["param"]),
+            (400, &json!("messages")),
+            "{url}"
+        );
+        assert!(!reply.text.contains("canary"), "{reply:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_header_goes_before_the_user() {
     let server = Server::builtin().await;
     let hello = with(user("Hello, I'm Alice"), "user", json!("frank"));
@@ -338,7 +372,7 @@ async fn what_cannot_be_honoured_is_named() {
     }
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
     let reply = server.post(PATH, &with(user("x"), "messages", image), &[]).await;
-    assert!(reply.text.contains("`messages[0].content[0]` of type image_url"), "{reply:?}");
+    assert!(reply.text.contains("`messages[0].content[0]` is not a part"), "{reply:?}");
     let reply = server.post(PATH, &user("x"), &[("x-confidant-session", "!:::")]).await;
     let error = &reply.json()["error"];
     assert_eq!((reply.status.as_u16(), &error["param"]), (400, &json!("X-Confidant-Session")));
