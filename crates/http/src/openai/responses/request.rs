@@ -257,6 +257,11 @@ impl ResponseRequest {
             ("top_logprobs", self.top_logprobs.as_ref().is_some_and(|value| !is_zero(value))),
         ];
         match refused.into_iter().find(|(_, is_refused)| *is_refused) {
+            Some(("background", _)) => {
+                let message =
+                    "`background` is not supported here: a response is made while its request is open";
+                Err(bad("background", message, "leave it out; with `stream`, the answer begins at once"))
+            }
             Some((name, _)) => {
                 let message = format!("`{name}` with this value is not supported here");
                 Err(bad(name, message, "leave it out"))
