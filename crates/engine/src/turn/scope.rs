@@ -49,7 +49,7 @@ pub(super) fn inbound(
         let hint = "use up to 128 visible ASCII characters, such as a UUID";
         return Err(invalid("the request_id is not valid", hint));
     }
-    if request.attachments.len() > MOST_ATTACHMENTS || size_of(&request.attachments) > LARGEST_ATTACHMENTS {
+    if request.attachments.len() > MOST_ATTACHMENTS || bytes_of(&request.attachments) > LARGEST_ATTACHMENTS {
         return Err(invalid(
             "there are too many images or files, or too large ones",
             "send up to 16, of 20 MiB together",
@@ -60,7 +60,7 @@ pub(super) fn inbound(
 }
 
 /// In bytes of base64.
-fn size_of(attachments: &[Attachment]) -> usize {
+fn bytes_of(attachments: &[Attachment]) -> usize {
     let size = |attachment: &Attachment| match &attachment.source {
         AttachmentSource::Data(data) => data.len(),
         AttachmentSource::Address(url) => url.len(),

@@ -150,8 +150,8 @@ async fn what_is_attached_is_kept_with_its_turn_and_goes_with_it(place: Place) {
     let listing = one.listing().await.unwrap().unwrap();
     let of_turn = &listing.turns[0].labels[&0];
     assert_eq!((&listing.labels, &of_turn.values), (&labels("three"), &labels("two")));
-    assert_eq!((&of_turn.asked_for, of_turn.done_at), (&asked_for, listing.turns[0].answered_at));
-    assert!(of_turn.usage.is_some());
+    assert_eq!(of_turn.asked_for, asked_for);
+    assert!(of_turn.done_at >= listing.turns[0].answered_at && of_turn.usage.is_some());
     assert_eq!(one.export().await.unwrap().unwrap().labels.len(), 2);
     assert!(one.remove("r1").await.unwrap());
     assert_eq!(one.export().await.unwrap().unwrap().labels.len(), 1);
