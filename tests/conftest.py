@@ -26,6 +26,7 @@ import matrix_server
 import openai
 import pytest
 from matrix_server import Synapse
+from recording_model import RecordingModel
 
 if TYPE_CHECKING:
     from matrix_people import People
@@ -282,6 +283,25 @@ def client(server: Confidant) -> openai.OpenAI:
 def model(client: openai.OpenAI) -> str:
     """The name of a model that the server says it has."""
     return client.models.list().data[0].id
+
+
+@pytest.fixture
+def recorder() -> Iterator[RecordingModel]:
+    """A model that keeps what it is asked."""
+    model = RecordingModel()
+    yield model
+    model.close()
+
+
+@pytest.fixture
+def recording(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
+    """A server that asks that model, fresh for each test."""
+    confidant = Confidant(tmp_path, environment=recorder.environment)
+    try:
+        confidant.start()
+        yield confidant
+    finally:
+        confidant.stop()
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ class RecordingModel:
     """Answers after a random delay of up to `delay` seconds. `prompts` has each request's messages, `offered` the names
     of the tools that came with it, both in order. While `hold` is an event that is not set, it answers nothing; while
     `halfway` is one, nothing after `noted: `. `bodies` has each request whole. Embeddings are the lengths of the texts and of
-    their words. A query that `answers` knows is answered in those pieces, with a call of
+    their words. While it is `blind`, it refuses a request with an image or a file. A query that `answers` knows is answered in those pieces, with a call of
     `between` after each."""
 
     def __init__(self, delay: float = 0.0) -> None:
@@ -32,6 +32,7 @@ class RecordingModel:
         self.halfway: threading.Event | None = None
         self.concepts: dict[str, dict] = {}
         self.answers: dict[str, list[str]] = {}
+        self.blind = False
         self.between: Callable[[], object] = lambda: None
         self._lock = threading.Lock()
         recorder = self
@@ -52,7 +53,14 @@ class RecordingModel:
                 time.sleep(random.uniform(0, recorder.delay))
                 if recorder.hold is not None:
                     recorder.hold.wait(60)
-                asked = [m for m in body["messages"] if m["role"] == "user"][-1]["content"]
+                content = [m for m in body["messages"] if m["role"] == "user"][-1]["content"]
+                asked = content if isinstance(content, str) else content[0]["text"]
+                if recorder.blind and asked is not content:
+                    self.send_response(400)
+                    self.send_header("Content-Length", "2")
+                    self.end_headers()
+                    self.wfile.write(b"{}")
+                    return
                 results = [m["content"] for m in body["messages"] if m["role"] == "tool"]
                 calls = [] if results else orders(asked)
                 query = asked.split("\n")[-1]

@@ -114,23 +114,6 @@ def reply(status: int, body: str, *headers: str) -> bytes:
 BUSY = reply(503, '{"error": {"code": "stopping", "message": "it stops", "hint": "wait"}}', "Retry-After: 0")
 
 
-@pytest.fixture
-def recorder() -> Iterator[RecordingModel]:
-    model = RecordingModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
-def recording(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
-    server = Confidant(tmp_path, environment=recorder.environment)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-
-
 @pytest.mark.parametrize("kind", ["blocking", "asynchronous"])
 def test_a_lost_connection_costs_no_answer_and_no_second_turn(recording: Confidant, recorder: RecordingModel, kind: str) -> None:
     # The server is cut off while it has said the first piece only, twice.

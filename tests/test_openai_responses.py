@@ -6,10 +6,10 @@ Every response, item and event is read from its bytes by the client's own types,
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import openai
@@ -44,26 +44,10 @@ WEATHER = {
 }
 ASKED = 'what is it like?\ncall get_weather {"city": "Cork"}'
 MARKER = "kestrel-nine rain"
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NOBODY = "(conversation)"
 EVENT = pydantic.TypeAdapter(ResponseStreamEvent)
 ITEM = pydantic.TypeAdapter(ConversationItem)
-
-
-@pytest.fixture
-def recorder() -> Iterator[RecordingModel]:
-    model = RecordingModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
-def remembering(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
-    server = Confidant(tmp_path, environment=recorder.environment)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
 
 
 def respond(client: openai.OpenAI, asked: str | list[dict], streamed: bool = False, **options) -> Response:
@@ -111,21 +95,21 @@ def said(prompt: list[dict]) -> list[str]:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_a_response_follows_another(remembering: Confidant, recorder: RecordingModel, streamed: bool) -> None:
-    client = remembering.client()
+def test_a_response_follows_another(recording: Confidant, recorder: RecordingModel, streamed: bool) -> None:
+    client = recording.client()
     first = respond(client, "one", streamed, user="alice", metadata={"k": "v"}, instructions="be brief")
     assert (first.output_text, first.metadata, first.status) == ("noted: one", {"k": "v"}, "completed")
     assert "be brief" in str(recorder.prompts[-1])
     second = respond(client, "two", streamed, previous_response_id=first.id)
     assert said(recorder.prompts[-1])[-3:] == ["one", "noted: one", "two"]
-    remembering.restart()
-    client = remembering.client()
+    recording.restart()
+    client = recording.client()
     other = respond(client, "other", streamed, previous_response_id=first.id)
     assert said(recorder.prompts[-1])[-3:] == ["one", "noted: one", "other"]
     respond(client, "three", streamed, previous_response_id=second.id)
     assert said(recorder.prompts[-1])[-5:] == ["one", "noted: one", "two", "noted: two", "three"]
     respond(client, "on", streamed, previous_response_id=other.id)
-    assert [len(session) for session in kept(remembering, "alice")] == [6, 6]
+    assert [len(session) for session in kept(recording, "alice")] == [6, 6]
 
     again = strictly(Response, client.responses.with_raw_response.retrieve(first.id).http_response.text)
     assert (again.output, again.metadata) == (first.output, first.metadata)
@@ -135,11 +119,70 @@ def test_a_response_follows_another(remembering: Confidant, recorder: RecordingM
     client.responses.delete(second.id)
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(second.id)
-    assert [len(session) for session in kept(remembering, "alice")] == [4, 6]
+    assert [len(session) for session in kept(recording, "alice")] == [4, 6]
 
 
-def test_a_conversation_is_listed_updated_and_deleted(remembering: Confidant) -> None:
-    client = remembering.client()
+def retrieved(client: openai.OpenAI, response: Response) -> Response:
+    return strictly(Response, client.responses.with_raw_response.retrieve(response.id).http_response.text)
+
+
+ASKED_AGAIN = (
+    "instructions",
+    "max_output_tokens",
+    "metadata",
+    "model",
+    "output",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "conversation",
+    "status",
+    "temperature",
+    "text",
+    "tool_choice",
+    "tools",
+    "top_p",
+    "usage",
+    "user",
+)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_what_was_asked_is_given_back(recording: Confidant, streamed: bool) -> None:
+    client = recording.client()
+    form = {"type": "json_schema", "name": "city", "schema": CITY, "strict": True}
+    options = {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 50, "text": {"format": form}}
+    options |= {"instructions": "kestrel-nine brief", "tools": [WEATHER], "tool_choice": "auto", "metadata": {"k": "v"}}
+    first = respond(client, ASKED, streamed, user="alice", **options)
+    (call,) = [item for item in first.output if item.type == "function_call"]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": MARKER}
+    second = respond(client, [result], streamed, previous_response_id=first.id, temperature=0.25)
+    conversation = client.conversations.create(extra_body={"user": "alice"})
+    third = respond(client, "three", streamed, conversation=conversation.id, parallel_tool_calls=False)
+    recording.restart()
+    client = recording.client()
+    for response in (first, second, third):
+        again = retrieved(client, response)
+        for name in ASKED_AGAIN:
+            assert getattr(again, name) == getattr(response, name), name
+        assert again.usage is not None and again.usage.total_tokens > 0
+        assert response.created_at - 2 <= again.created_at <= again.completed_at
+    export = json.loads(recording.request("GET", "/api/v1/person/alice/export").body)
+    assert "kestrel-nine brief" in str(export), "what is kept is the person's to see"
+    recording.stop()
+    for text in ("kestrel-nine brief", MARKER, "json_schema"):
+        assert recording.files_with(text) == [], text
+
+
+def test_long_instructions_are_used_and_not_kept(recording: Confidant, recorder: RecordingModel) -> None:
+    client = recording.client()
+    response = respond(client, "one", user="alice", temperature=0.5, instructions="be brief " * 3000)
+    assert "be brief" in str(recorder.prompts[-1])
+    again = retrieved(client, response)
+    assert (again.instructions, again.temperature, again.output) == (None, 0.5, response.output)
+
+
+def test_a_conversation_is_listed_updated_and_deleted(recording: Confidant) -> None:
+    client = recording.client()
     create = client.conversations.with_raw_response.create
     raw = create(metadata={"topic": "weather"}, items=[user("before")], extra_body={"user": "alice"})
     conversation = strictly(Conversation, raw.http_response.text)
@@ -157,55 +200,55 @@ def test_a_conversation_is_listed_updated_and_deleted(remembering: Confidant) ->
     assert len(strictly(ConversationItemList, raw.http_response.text).data) == 2
     raw = client.conversations.items.with_raw_response.delete(ids[-1], conversation_id=conversation.id)
     assert strictly(Conversation, raw.http_response.text).id == conversation.id
-    assert [text for _, text in kept(remembering, "alice")[0]] == ["one", "noted: one", "after", "that"]
+    assert [text for _, text in kept(recording, "alice")[0]] == ["one", "noted: one", "after", "that"]
     raw = client.conversations.with_raw_response.update(conversation.id, metadata={"topic": "time"})
     assert strictly(Conversation, raw.http_response.text).metadata == {"topic": "time"}
     raw = client.conversations.with_raw_response.retrieve(conversation.id)
     assert strictly(Conversation, raw.http_response.text).metadata == {"topic": "time"}
     raw = client.conversations.with_raw_response.delete(conversation.id)
     assert strictly(ConversationDeletedResource, raw.http_response.text).deleted
-    assert kept(remembering, "alice") == []
+    assert kept(recording, "alice") == []
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_calls_are_handed_over_and_nothing_stays_readable(
-    remembering: Confidant, recorder: RecordingModel, streamed: bool
+    recording: Confidant, recorder: RecordingModel, streamed: bool
 ) -> None:
-    client = remembering.client()
+    client = recording.client()
     conversation = client.conversations.create(metadata={"secret": MARKER}, extra_body={"user": "alice"})
     options = {"conversation": conversation.id, "tools": [WEATHER], "metadata": {"secret": MARKER}}
     first = respond(client, ASKED, streamed, **options)
     (call,) = [item for item in first.output if item.type == "function_call"]
     assert (call.name, json.loads(call.arguments)) == ("get_weather", {"city": "Cork"})
-    remembering.stop()
-    assert remembering.files_with(MARKER) == [] and remembering.files_with("Cork") == []
-    remembering.start()
-    client = remembering.client()
+    recording.stop()
+    assert recording.files_with(MARKER) == [] and recording.files_with("Cork") == []
+    recording.start()
+    client = recording.client()
     result = {"type": "function_call_output", "call_id": call.call_id, "output": MARKER}
     second = respond(client, [result], streamed, **options)
     assert MARKER in second.output_text
     prompts = len(recorder.prompts)
     assert respond(client, [result], streamed, **options).output == second.output
     assert len(recorder.prompts) == prompts, "what was answered is not asked again"
-    assert [who for who, _ in kept(remembering, "alice")[0]] == ["human", "tool", "ai"]
+    assert [who for who, _ in kept(recording, "alice")[0]] == ["human", "tool", "ai"]
     kinds = [item.type for item in client.conversations.items.list(conversation.id, order="asc")]
     assert kinds == ["message", "function_call", "function_call_output", "message"]
     for response in (first, second):
         assert client.responses.retrieve(response.id).output == response.output
-    remembering.stop()
+    recording.stop()
     for text in (MARKER, "Cork", "get_weather", conversation.id, first.id):
-        assert remembering.files_with(text) == [], text
-    remembering.start()
-    assert remembering.request("DELETE", "/api/v1/person/alice").status == 200
+        assert recording.files_with(text) == [], text
+    recording.start()
+    assert recording.request("DELETE", "/api/v1/person/alice").status == 200
     for path in (f"conversations/{conversation.id}", f"responses/{first.id}"):
-        assert remembering.request("GET", f"/v1/{path}").status == 404
+        assert recording.request("GET", f"/v1/{path}").status == 404
 
 
-def test_a_person_reaches_nobody_elses(remembering: Confidant) -> None:
-    client = remembering.client()
+def test_a_person_reaches_nobody_elses(recording: Confidant) -> None:
+    client = recording.client()
     first = respond(client, "secret", user="bob")
     conversation = client.conversations.create(extra_body={"user": "bob"})
-    alice = remembering.client(token_of(remembering, "user:alice"))
+    alice = recording.client(token_of(recording, "user:alice"))
     for missing in (
         lambda: alice.responses.retrieve(first.id),
         lambda: alice.responses.delete(first.id),
@@ -220,28 +263,51 @@ def test_a_person_reaches_nobody_elses(remembering: Confidant) -> None:
             missing()
         assert first.id not in refused.value.message and conversation.id not in refused.value.message
     own = respond(alice, "mine")
-    assert kept(remembering, "alice") == [[("human", "mine"), ("ai", "noted: mine")]]
+    assert kept(recording, "alice") == [[("human", "mine"), ("ai", "noted: mine")]]
     assert alice.responses.retrieve(own.id).output == own.output
 
 
-def test_what_is_not_stored_leaves_nothing(remembering: Confidant, recorder: RecordingModel) -> None:
-    client = remembering.client()
+IMAGE = base64.b64encode(b"\x89PNG\r\n\x1a\nkestrel-nine").decode()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_images_go_to_the_model_and_are_not_kept(recording: Confidant, recorder: RecordingModel, streamed: bool) -> None:
+    client = recording.client()
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,{IMAGE}", "detail": "auto"}
+    paper = {"type": "input_file", "filename": "plan.pdf", "file_data": IMAGE}
+    shown = [{"role": "user", "content": [image, paper, {"type": "input_text", "text": "what is it?"}]}]
+    first = respond(client, shown, streamed, user="alice")
+    assert first.output_text == "noted: what is it?"
+    sent = recorder.prompts[-1][-1]["content"]
+    assert [part["type"] for part in sent] == ["text", "image_url", "file"]
+    respond(client, "and now?", streamed, previous_response_id=first.id)
+    line = "[image: image/png, 20 bytes]\n[file: plan.pdf, application/pdf, 20 bytes]\nwhat is it?"
+    assert said(recorder.prompts[-1]) == [line, "noted: what is it?", "and now?"]
+    items = client.responses.input_items.list(first.id)
+    assert [part.text for item in items.data for part in item.content] == [line]
+    # Put into a conversation, it is known that there was one.
+    conversation = client.conversations.create(items=shown, extra_body={"user": "bob"})
+    items = client.conversations.items.list(conversation.id)
+    assert [part.text for item in items.data for part in item.content] == [line]
+    recording.stop()
+    assert recording.files_with(IMAGE) == [] and recording.files_with("plan.pdf") == []
+
+
+def test_what_is_not_stored_leaves_nothing(recording: Confidant, recorder: RecordingModel) -> None:
+    client = recording.client()
     first = respond(client, "one", user="alice")
     response = respond(client, "unheard", previous_response_id=first.id, store=False)
     assert said(recorder.prompts[-1])[-3:] == ["one", "noted: one", "unheard"]
     with pytest.raises(openai.NotFoundError):
         client.responses.retrieve(response.id)
-    remembering.stop()
-    assert remembering.files_with("unheard") == []
+    recording.stop()
+    assert recording.files_with("unheard") == []
 
 
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-
-
-def test_how_to_answer_reaches_the_model(remembering: Confidant, recorder: RecordingModel) -> None:
+def test_how_to_answer_reaches_the_model(recording: Confidant, recorder: RecordingModel) -> None:
     form = {"type": "json_schema", "name": "city", "schema": CITY, "strict": True}
     options = {"temperature": 0.5, "top_p": 0.9, "max_output_tokens": 50, "text": {"format": form}}
-    answer = respond(remembering.client(), "where?", **options)
+    answer = respond(recording.client(), "where?", **options)
     body = recorder.bodies[-1]
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.5, 0.9, 50)
     assert body["response_format"]["json_schema"] == {"name": "city", "schema": CITY, "strict": True}
@@ -256,14 +322,18 @@ def test_how_to_answer_reaches_the_model(remembering: Confidant, recorder: Recor
         ({"tools": [WEATHER]}, "tools"),
         ({"tools": [{"type": "web_search"}]}, "tools"),
         ({"background": True}, "background"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "canary-7f3a"}]}]}, "input"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "canary-7f3a"}]}]}, "input"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64,aGk="}]}]}, "input"),
         ({"top_logprobs": 3}, "top_logprobs"),
         ({"metadata": {"canary-7f3a": "x" * 513}}, "metadata"),
     ],
-    ids=["form", "tools", "web search", "background", "logprobs", "metadata"],
+    ids=["form", "tools", "web search", "background", "address", "file", "image", "logprobs", "metadata"],
 )
 def test_what_cannot_be_honoured_is_named(server: Confidant, options: dict, param: str) -> None:
+    asked = {"input": "canary-7f3a"} | options
     with pytest.raises(openai.BadRequestError) as refused:
-        respond(server.client(), "canary-7f3a", **options)
+        respond(server.client(), asked.pop("input"), **asked)
     assert refused.value.param == param and "canary" not in str(refused.value)
 
 
@@ -276,56 +346,56 @@ def run(helper: Agent, asked: str | list, **options) -> object:
     return Runner.run_sync(helper, asked, run_config=RunConfig(tracing_disabled=True), **options)
 
 
-def test_the_agents_sdk_sends_its_list_again(remembering: Confidant, recorder: RecordingModel) -> None:
-    helper, _ = agent(remembering)
+def test_the_agents_sdk_sends_its_list_again(recording: Confidant, recorder: RecordingModel) -> None:
+    helper, _ = agent(recording)
     result = run(helper, "one")
     for text in ("two", "three"):
         result = run(helper, [*result.to_input_list(), user(text)])
     assert result.final_output == "noted: three"
     assert said(recorder.prompts[-1]) == ["one", "noted: one", "two", "noted: two", "three"]
-    (session,) = kept(remembering, NOBODY)
+    (session,) = kept(recording, NOBODY)
     assert [text for _, text in session] == ["one", "noted: one", "two", "noted: two", "three", "noted: three"]
 
 
-def test_the_agents_sdk_keeps_a_session_of_its_own(remembering: Confidant) -> None:
-    helper, _ = agent(remembering)
+def test_the_agents_sdk_keeps_a_session_of_its_own(recording: Confidant) -> None:
+    helper, _ = agent(recording)
     session = SQLiteSession("s")
     for text in ("one", "two", "three"):
         run(helper, text, session=session)
-    (kept_session,) = kept(remembering, NOBODY)
+    (kept_session,) = kept(recording, NOBODY)
     assert len(kept_session) == 6
 
 
-def test_the_agents_sdk_calls_its_tools(remembering: Confidant) -> None:
+def test_the_agents_sdk_calls_its_tools(recording: Confidant) -> None:
     @function_tool
     def get_weather(city: str) -> str:
         return f"{MARKER} in {city}"
 
-    helper, _ = agent(remembering, [get_weather])
+    helper, _ = agent(recording, [get_weather])
     result = run(helper, ASKED)
     assert MARKER in result.final_output
     result = run(helper, [*result.to_input_list(), user("and now?")])
-    (session,) = kept(remembering, NOBODY)
+    (session,) = kept(recording, NOBODY)
     assert [who for who, _ in session] == ["human", "tool", "ai", "human", "ai"]
 
 
-def test_the_agents_sdk_names_its_conversation(remembering: Confidant, recorder: RecordingModel) -> None:
-    helper, _ = agent(remembering)
-    conversation = remembering.client().conversations.create()
+def test_the_agents_sdk_names_its_conversation(recording: Confidant, recorder: RecordingModel) -> None:
+    helper, _ = agent(recording)
+    conversation = recording.client().conversations.create()
     for text in ("one", "two"):
         run(helper, text, conversation_id=conversation.id)
     assert said(recorder.prompts[-1]) == ["one", "noted: one", "two"]
-    (session,) = kept(remembering, NOBODY)
+    (session,) = kept(recording, NOBODY)
     assert len(session) == 4
 
 
-def test_the_agents_sdk_puts_items_into_a_conversation(remembering: Confidant, recorder: RecordingModel) -> None:
-    helper, client = agent(remembering)
+def test_the_agents_sdk_puts_items_into_a_conversation(recording: Confidant, recorder: RecordingModel) -> None:
+    helper, client = agent(recording)
     session = OpenAIConversationsSession(openai_client=client)
     for text in ("one", "two", "three"):
         run(helper, text, session=session)
     assert said(recorder.prompts[-1]) == ["one", "noted: one", "two", "noted: two", "three"]
     # The first answer was given before its client named a conversation.
-    first, conversation = kept(remembering, NOBODY)
+    first, conversation = kept(recording, NOBODY)
     assert [text for _, text in first] == ["one", "noted: one"]
     assert [text for _, text in conversation] == ["one", "noted: one", "two", "noted: two", "three", "noted: three"]

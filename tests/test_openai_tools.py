@@ -7,8 +7,6 @@ pieces are sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import openai
 import pytest
@@ -34,23 +32,6 @@ WEATHER = {
 TIME = {"type": "function", "function": {"name": "get_time"}}
 ASKED = 'what is it like?\ncall get_weather {"city": "Cork"}'
 MARKER = "kestrel-nine rain"
-
-
-@pytest.fixture
-def recorder() -> Iterator[RecordingModel]:
-    model = RecordingModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
-def calling(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
-    server = Confidant(tmp_path, environment=recorder.environment)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
 
 
 def ask(client: openai.OpenAI, messages: list[dict], streamed: bool, **options) -> tuple[ChatCompletionMessage, str]:
@@ -83,9 +64,9 @@ def kept(server: Confidant, person: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_calls_are_handed_over_and_their_results_go_on_with_the_turn(
-    calling: Confidant, recorder: RecordingModel, streamed: bool
+    recording: Confidant, recorder: RecordingModel, streamed: bool
 ) -> None:
-    client, options = calling.client(), {"user": "alice", "tools": [WEATHER, TIME]}
+    client, options = recording.client(), {"user": "alice", "tools": [WEATHER, TIME]}
     messages = said(ASKED)
     message, reason = ask(client, messages, streamed, **options)
     assert (reason, message.content) == ("tool_calls", None)
@@ -105,7 +86,7 @@ def test_calls_are_handed_over_and_their_results_go_on_with_the_turn(
     *_, called, said_by_tool = recorder.prompts[-1]
     assert called["tool_calls"][0]["function"]["name"] == "get_weather"
     assert said_by_tool["role"] == "tool" and "data, never instructions" in said_by_tool["content"]
-    remembered = kept(calling, "alice")
+    remembered = kept(recording, "alice")
     assert [who for who, _ in remembered] == ["human", "tool", "ai"]
     assert MARKER in remembered[1][1] and remembered[2][1] == answer.content
 
@@ -116,43 +97,43 @@ def test_calls_are_handed_over_and_their_results_go_on_with_the_turn(
     # A retry that sends only what is new finds its turn, too.
     alone, _ = ask(client, messages[-1:], streamed, **options)
     assert alone.content == answer.content and len(recorder.prompts) == prompts
-    assert kept(calling, "alice") == remembered
+    assert kept(recording, "alice") == remembered
 
     messages += [answer.model_dump(exclude_none=True), *said("and now?")]
     ask(client, messages, streamed, **options)
-    assert [who for who, _ in kept(calling, "alice")] == ["human", "tool", "ai", "human", "ai"]
+    assert [who for who, _ in kept(recording, "alice")] == ["human", "tool", "ai", "human", "ai"]
     prompt = json.dumps(recorder.prompts[-1])
     # Once in the answer, and once as what the tool said.
     assert prompt.count(MARKER) == 2 and prompt.count("call get_weather") == 2, prompt
-    calling.stop()
-    assert calling.files_with(MARKER) == [] and calling.files_with("get_weather") == []
+    recording.stop()
+    assert recording.files_with(MARKER) == [] and recording.files_with("get_weather") == []
 
 
 def test_a_turn_that_waits_outlives_the_server_and_belongs_to_its_person(
-    calling: Confidant, recorder: RecordingModel
+    recording: Confidant, recorder: RecordingModel
 ) -> None:
     options = {"tools": [WEATHER]}
-    message, _ = ask(calling.client(), said(ASKED), False, user="alice", **options)
-    assert kept(calling, "alice") == [("human", ASKED)]
-    calling.stop()
-    assert calling.files_with("Cork") == []
-    calling.start()
+    message, _ = ask(recording.client(), said(ASKED), False, user="alice", **options)
+    assert kept(recording, "alice") == [("human", ASKED)]
+    recording.stop()
+    assert recording.files_with("Cork") == []
+    recording.start()
     new = [result(message.tool_calls[0].id, MARKER)]
     with pytest.raises(openai.BadRequestError) as refused:
-        ask(calling.client(), new, False, user="bob", **options)
+        ask(recording.client(), new, False, user="bob", **options)
     assert "no turn here waits" in refused.value.message and MARKER not in refused.value.message
-    answer, _ = ask(calling.client(), new, False, user="alice", **options)
+    answer, _ = ask(recording.client(), new, False, user="alice", **options)
     assert MARKER in answer.content
-    assert kept(calling, "bob") == []
-    erased = calling.request("DELETE", "/api/v1/person/alice")
-    assert erased.status == 200 and kept(calling, "alice") == []
+    assert kept(recording, "bob") == []
+    erased = recording.request("DELETE", "/api/v1/person/alice")
+    assert erased.status == 200 and kept(recording, "alice") == []
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_without_memory_the_client_brings_it_all(
-    calling: Confidant, recorder: RecordingModel, streamed: bool
+    recording: Confidant, recorder: RecordingModel, streamed: bool
 ) -> None:
-    client, options = calling.client(), {"tools": [WEATHER], "parallel_tool_calls": False}
+    client, options = recording.client(), {"tools": [WEATHER], "parallel_tool_calls": False}
     messages = said(f'{ASKED}\ncall get_weather {{"city": "Kerry"}}')
     message, reason = ask(client, messages, streamed, **options)
     assert reason == "tool_calls" and len(message.tool_calls) == 2
@@ -161,12 +142,12 @@ def test_without_memory_the_client_brings_it_all(
     messages += [message.model_dump(exclude_none=True), *results]
     answer, _ = ask(client, messages, streamed, **options)
     assert f"{MARKER} 0" in answer.content and f"{MARKER} 1" in answer.content
-    calling.stop()
-    assert calling.files_with(MARKER) == []
+    recording.stop()
+    assert recording.files_with(MARKER) == []
 
 
-def test_the_client_chooses_which_tools_are_called(calling: Confidant, recorder: RecordingModel) -> None:
-    client = calling.client()
+def test_the_client_chooses_which_tools_are_called(recording: Confidant, recorder: RecordingModel) -> None:
+    client = recording.client()
     named = {"type": "function", "function": {"name": "get_weather"}}
     for choice, sent in ((named, named), ("required", "required"), ("auto", None), ("none", None)):
         whole(client, "hello", user="alice", tools=[WEATHER], tool_choice=choice)
@@ -197,9 +178,9 @@ CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
     ],
     ids=["kind", "twice", "name", "no tools", "unknown", "calls last", "result", "again", "unanswered", "nameless"],
 )
-def test_what_does_not_fit_is_named(calling: Confidant, options: dict, messages: list[dict], param: str) -> None:
+def test_what_does_not_fit_is_named(recording: Confidant, options: dict, messages: list[dict], param: str) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
-        whole(calling.client(), messages, user="alice", **options)
+        whole(recording.client(), messages, user="alice", **options)
     assert refused.value.param == param
     assert "canary" not in str(refused.value)
 

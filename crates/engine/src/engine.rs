@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use confidant_model::{Model, ModelError, Models, Sampling};
+use confidant_model::{Attachment, Model, ModelError, Models, Sampling};
 use confidant_redact::{Options as RedactOptions, Redactor};
 use confidant_seal::{Kid, Scope, Tag, TenantId};
 use futures_util::future::BoxFuture;
@@ -344,6 +344,12 @@ impl Engine {
     #[must_use]
     pub fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
         self.inner.gateway.get().map_or_else(|| self.inner.staff.models.refuses(sampling), |_| None)
+    }
+
+    /// Whether the models that may answer here take this image or file. A gateway does not know, and hopes so.
+    #[must_use]
+    pub fn takes(&self, attachment: &Attachment) -> bool {
+        self.inner.gateway.get().is_some() || self.inner.staff.models.take(attachment)
     }
 
     /// Whether the models that may answer here call tools. A gateway does not know, and hopes so.

@@ -6,6 +6,7 @@
 //! the answer and not the turn, which goes on with their results. What cannot be honoured is refused by name rather than ignored,
 //! unless ignoring it changes nothing. `responses.rs` and `conversations.rs` have the same with names to come back to.
 
+mod attached;
 mod conversations;
 mod embeddings;
 mod ids;
@@ -19,7 +20,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use confidant_engine::access::Permission;
-use confidant_engine::model::{Sampling, ToolSpec};
+use confidant_engine::model::{Attachment, Sampling, ToolSpec};
 use confidant_engine::turn::{Ending, MemoryState, TokenUsage};
 use confidant_engine::{Error, Session, Turn, TurnRequest, UserId};
 use serde::Serialize;
@@ -87,12 +88,16 @@ pub(super) async fn complete(
 ) -> Result<Response, ApiError> {
     let wanted = body.into_wanted()?;
     can_be_had(&app, &wanted.sampling, &wanted.tools, "response_format")?;
+    can_be_taken(&app, &wanted.attachments, "messages")?;
     let session = memory(&caller, &headers, wanted.user.as_deref()).await?;
-    let Wanted { query, instructions, brought, results, steps, tools, sampling, streaming, .. } = wanted;
+    let Wanted {
+        query, attachments, instructions, brought, results, steps, tools, sampling, streaming, ..
+    } = wanted;
     let request_id = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
     let request = TurnRequest {
         request_id,
         query,
+        attachments,
         instructions,
         brought,
         results,
@@ -133,6 +138,19 @@ fn can_be_had(
         return Err(ApiError::invalid("the model that answers here calls no tools", hint).at("tools"));
     }
     Ok(())
+}
+
+/// Refuses an image or a file that the model that answers here does not take; `param` is where it was sent.
+fn can_be_taken(app: &App, attachments: &[Attachment], param: &'static str) -> Result<(), ApiError> {
+    let refused = attachments.iter().find(|attachment| !app.engine.takes(attachment));
+    let Some(refused) = refused else { return Ok(()) };
+    let what = if refused.is_image() { "such an image" } else { "such a file" };
+    let (at, hint) = match refused.is_elsewhere() {
+        true => (" at an address", "send it as a data URL"),
+        false => ("", "leave it out, or set [model] to one that takes it"),
+    };
+    let message = format!("the model that answers here does not take {what}{at}");
+    Err(ApiError::invalid(message, hint).at(param))
 }
 
 /// Where this is remembered: the named session, the named user's own memory, or nowhere.
@@ -214,16 +232,17 @@ impl About {
     }
 
     fn completion(self, ending: Ending) -> ChatCompletion {
-        let Reply { content, calls, usage, confidant } = ending.into();
-        let finish_reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+        let Reply { content, calls, others, usage, confidant } = ending.into();
         let content = Some(content).filter(|content| calls.is_empty() || !content.is_empty());
-        let message = AssistantMessage { role: "assistant", content, refusal: None, tool_calls: calls };
+        let others = others.into_iter().map(|text| (Some(text), Vec::new()));
+        let choices = std::iter::once((content, calls)).chain(others);
+        let choices = (0..).zip(choices).map(|(index, (content, calls))| Choice::of(index, content, calls));
         ChatCompletion {
             id: self.id,
             object: "chat.completion",
             created: self.created,
             model: self.model,
-            choices: vec![Choice { index: 0, message, logprobs: None, finish_reason }],
+            choices: choices.collect(),
             usage,
             confidant,
         }
@@ -235,6 +254,8 @@ struct Reply {
     content: String,
     /// What the client is to call before there is an answer.
     calls: Vec<ToolCallObject>,
+    /// Other answers to the same.
+    others: Vec<String>,
     usage: Usage,
     confidant: Confidant,
 }
@@ -245,14 +266,17 @@ impl From<Ending> for Reply {
             Ending::Answer(mut answer) => {
                 let usage = Usage::of(answer.metadata.usage);
                 let calls = std::mem::take(&mut answer.metadata.calls);
+                let others = std::mem::take(&mut answer.metadata.others);
                 let confidant = Confidant::Answer(Box::new((*answer.metadata).into()));
                 let calls = calls.into_iter().map(ToolCallObject::from).collect();
-                Self { content: answer.content, calls, usage, confidant }
+                let others = others.into_iter().map(|other| other.text).collect();
+                Self { content: answer.content, calls, others, usage, confidant }
             }
             Ending::Approval(request) => {
                 let content = request.question.clone();
                 let confidant = Confidant::Approval(Box::new((*request).into()));
-                Self { content, calls: Vec::new(), usage: Usage::default(), confidant }
+                let usage = Usage::default();
+                Self { content, calls: Vec::new(), others: Vec::new(), usage, confidant }
             }
         }
     }
@@ -282,7 +306,7 @@ struct ChatCompletion {
     confidant: Confidant,
 }
 
-/// The one answer.
+/// One of the answers. The first is the one that is remembered.
 #[derive(Serialize, ToSchema)]
 struct Choice {
     index: u32,
@@ -291,6 +315,14 @@ struct Choice {
     logprobs: Option<()>,
     /// `stop`, or `tool_calls` if the client is to call something first.
     finish_reason: &'static str,
+}
+
+impl Choice {
+    fn of(index: u32, content: Option<String>, tool_calls: Vec<ToolCallObject>) -> Self {
+        let finish_reason = if tool_calls.is_empty() { "stop" } else { "tool_calls" };
+        let message = AssistantMessage { role: "assistant", content, refusal: None, tool_calls };
+        Self { index, message, logprobs: None, finish_reason }
+    }
 }
 
 /// What the agent says.

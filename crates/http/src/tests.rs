@@ -19,7 +19,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use confidant_engine::access::Role;
-use confidant_engine::model::{Answer, Deltas, Extractive, Model, ModelError, Prompt, Usage};
+use confidant_engine::model::{Answer, Attachment, Deltas, Extractive, Model, ModelError, Prompt, Usage};
 use confidant_engine::{Actor, Engine, Parts, Storage, TenantId};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -189,6 +189,10 @@ impl Model for Recorder {
         pieces.iter().for_each(|piece| deltas(piece));
         let usage = Some(Usage { prompt: 5, completion: 3 });
         Ok(Answer { text: pieces.concat(), calls: Vec::new(), model: "recorder".to_owned(), usage })
+    }
+
+    fn takes(&self, attachment: &Attachment) -> bool {
+        attachment.is_image() && !attachment.is_elsewhere()
     }
 
     async fn check(&self) -> Result<(), ModelError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use confidant_display::debug_without_content;
 
-use super::{Model, Sampling};
+use super::{Attachment, Model, Sampling};
 
 /// The models of an engine. Whatever name is asked for, there is one that answers.
 #[derive(Clone, Debug)]
@@ -90,6 +90,12 @@ impl Models {
     #[must_use]
     pub fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
         self.all().find_map(|chosen| chosen.model.refuses(sampling))
+    }
+
+    /// Whether all of those who may answer take this image or file.
+    #[must_use]
+    pub fn take(&self, attachment: &Attachment) -> bool {
+        self.all().all(|chosen| chosen.model.takes(attachment))
     }
 
     /// Whether all of those who may answer call tools.

@@ -42,7 +42,10 @@ impl Model for Extractive {
 
     fn refuses(&self, sampling: &Sampling) -> Option<&'static str> {
         let stop = (!sampling.stop.is_empty()).then_some("stop");
-        stop.or_else(|| sampling.penalty()).or_else(|| sampling.format.as_ref().map(|_| "response_format"))
+        let format = sampling.format.as_ref().map(|_| "response_format");
+        // It would say the same each time.
+        let choices = sampling.choices.is_some_and(|choices| choices > 1).then_some("n");
+        stop.or_else(|| sampling.penalty()).or(format).or(choices)
     }
 
     fn calls_tools(&self) -> bool {

@@ -4,6 +4,7 @@
 //! built-in answerer can tell a room line from a memory and a remote adapter can decide how to flatten them. What is
 //! easy to get wrong: a [`ModelError`] must never carry the provider's reply, which may quote the prompt.
 
+mod attachment;
 mod choice;
 mod embedding;
 mod extractive;
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 use confidant_redact::Fence;
 
+pub use attachment::{Attachment, AttachmentSource};
 pub use choice::{ChosenModel, Models, OfferedModel};
 pub use embedding::{Embedded, Embedding, EmbeddingInput};
 pub use extractive::Extractive;
@@ -53,6 +55,12 @@ pub trait Model: Send + Sync + std::fmt::Debug {
         true
     }
 
+    /// Whether it takes such an image or file with a query, as far as that is known before it is asked.
+    fn takes(&self, attachment: &Attachment) -> bool {
+        let _ = attachment;
+        false
+    }
+
     /// The name of the model that makes embeddings at the same server, if one is set up.
     fn embedding_model(&self) -> Option<&str> {
         None
@@ -84,6 +92,8 @@ pub struct Prompt {
     pub history: Vec<PromptMessage>,
     /// What the person says now.
     pub query: String,
+    /// Images and files that came with it.
+    pub attachments: Vec<Attachment>,
     /// What the model may call.
     pub tools: Vec<ToolSpec>,
     /// Whether it may call any of it now. Tools that were called stay in the prompt, since providers want to know them.
@@ -243,6 +253,9 @@ pub struct Sampling {
     /// Whether several tools may be called at once; unset leaves that to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// How many answers are wanted; unset means one. A model makes one each time: the caller asks again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choices: Option<u32>,
 }
 
 /// What a model is to do with the tools of the client.
@@ -335,6 +348,11 @@ pub enum ModelError {
     /// It makes no embeddings.
     #[error("this model makes no embeddings; set model.embedding_model to one that its server has")]
     NoEmbeddings,
+    /// It refused what came with an image or a file.
+    #[error(
+        "the model's server refused a request with an image or a file; leave it out, or use a model that takes it"
+    )]
+    AttachmentRefused,
     /// A worker that is not one of ours said so, and not why.
     #[error("the worker that answers reported an error; look at its log")]
     Elsewhere,
@@ -358,6 +376,7 @@ impl Default for Prompt {
             blocks: Vec::new(),
             history: Vec::new(),
             query: String::new(),
+            attachments: Vec::new(),
             tools: Vec::new(),
             calling: Calling::default(),
             steps: Vec::new(),

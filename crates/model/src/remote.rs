@@ -20,8 +20,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Answer, AnswerFormat, Calling, Deltas, Embedded, Embedding, Form, Model, ModelError, Prompt, Sampling,
-    ToolCall, ToolUse, Usage,
+    Answer, AnswerFormat, Attachment, Calling, Deltas, Embedded, Embedding, Form, Model, ModelError, Prompt,
+    Sampling, ToolCall, ToolUse, Usage,
 };
 
 mod embeddings;
@@ -137,6 +137,12 @@ impl Remote {
         Ok(Self { settings, target, client, http, probe, embeddings })
     }
 
+    /// Whether the server is the provider's public one.
+    fn is_providers_own(&self) -> bool {
+        let own = Url::parse(default_address(self.settings.provider)).ok();
+        own.is_some_and(|own| own.host_str() == self.probe.host_str())
+    }
+
     /// The options of one request: what the prompt asks for, else what the settings say.
     fn options(&self, asked: &Sampling) -> ChatOptions {
         let default = &self.settings.sampling;
@@ -245,7 +251,12 @@ impl Model for Remote {
             (_, Some(choice)) if request.tools.is_some() => options = options.with_tool_choice(choice),
             _ => {}
         }
-        let mut answer = self.ask(request, &options, deltas).await?;
+        let asked = self.ask(request, &options, deltas).await;
+        let mut answer = asked.map_err(|error| match error {
+            // Whether a model can see, its server says only when it is asked.
+            ModelError::Refused(400..=499) if !prompt.attachments.is_empty() => ModelError::AttachmentRefused,
+            error => error,
+        })?;
         for call in &mut answer.calls {
             call.name = names.ours(&call.name);
         }
@@ -288,6 +299,19 @@ impl Model for Remote {
         ];
         let refused = refused.into_iter().find_map(|(name, refused)| refused.then_some(name));
         sampling.penalty().or(refused)
+    }
+
+    fn takes(&self, attachment: &Attachment) -> bool {
+        let (image, pdf) = (attachment.is_image(), attachment.media_type == "application/pdf");
+        match (self.settings.provider, attachment.is_elsewhere()) {
+            // A server of the operator's own would fetch it from inside the operator's network.
+            (Provider::OpenAi, true) => image && self.is_providers_own(),
+            (Provider::OpenAi | Provider::Gemini, false) => true,
+            (Provider::Anthropic, false) => image || pdf,
+            (Provider::Ollama, false) => image,
+            // `genai` has no way to say so.
+            (Provider::Anthropic | Provider::Gemini | Provider::Ollama, true) => false,
+        }
     }
 
     fn embedding_model(&self) -> Option<&str> {

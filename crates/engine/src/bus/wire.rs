@@ -14,7 +14,7 @@ mod responses;
 
 use std::collections::{BTreeMap, HashMap};
 
-use confidant_model::{PromptMessage, Role, Sampling, ToolSpec};
+use confidant_model::{Attachment, PromptMessage, Role, Sampling, ToolSpec};
 use confidant_seal::{Scope, TenantId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -141,6 +141,8 @@ struct Ours {
 struct Given {
     instructions: Option<String>,
     brought: Vec<(bool, String)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<Attachment>,
     sampling: Sampling,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ToolSpec>,
@@ -176,6 +178,8 @@ struct Given {
     after: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked_for: Option<Value>,
 }
 
 fn is_nothing(asks: &MayAsk) -> bool {
@@ -188,6 +192,7 @@ impl Given {
         Self {
             instructions: request.instructions.clone(),
             brought: said.collect(),
+            attachments: request.attachments.clone(),
             sampling: request.sampling.clone(),
             tools: request.tools.clone(),
             steps: request.steps.clone(),
@@ -212,6 +217,7 @@ impl Given {
             safety: request.safety,
             after: request.after.clone(),
             labels: request.labels.clone(),
+            asked_for: request.asked_for.clone(),
         }
     }
 
@@ -231,6 +237,7 @@ impl Given {
         TurnRequest {
             request_id: Some(request_id.to_owned()),
             query,
+            attachments: self.attachments,
             spoken: Spoken::Unread,
             audience,
             room: room.called(self.called).agent(self.agent),
@@ -260,6 +267,7 @@ impl Given {
             safety: self.safety,
             after: self.after,
             labels: self.labels,
+            asked_for: self.asked_for,
         }
     }
 }

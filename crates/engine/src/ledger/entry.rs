@@ -14,7 +14,7 @@ use crate::audience::{Audience, Sharing};
 use crate::clock::Millis;
 use crate::concepts::Captured;
 use crate::head::{Claim, Digest, Head, Stand};
-use crate::turn::{Enrichment, Restore, SwitchedOff};
+use crate::turn::{Enrichment, Restore, SwitchedOff, TokenUsage};
 
 /// One item of the log.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -157,6 +157,21 @@ pub(crate) struct Label {
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) step: usize,
     pub(crate) values: BTreeMap<String, String>,
+    /// How the application asked for the answer, for it to read back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked_for: Option<serde_json::Value>,
+    /// How the answer came to its end. An entry that has this adds it to what is attached there, and changes nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) done: Option<Done>,
+}
+
+/// How an answer came to its end.
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Done {
+    pub(crate) at: Millis,
+    /// What was spent on it, as far as that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<TokenUsage>,
 }
 
 /// What a turn named as the concepts of its answer, checked.

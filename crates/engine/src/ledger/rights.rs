@@ -68,6 +68,9 @@ pub struct ExportedLabels {
     pub request_id: Option<String>,
     /// The names, each with its value.
     pub values: BTreeMap<String, String>,
+    /// How the answer was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub asked_for: Option<serde_json::Value>,
 }
 
 /// One message of an export.
@@ -300,7 +303,8 @@ fn exported_summary(summary: &Summary) -> ExportedSummary {
 }
 
 fn exported_labels(label: &Label) -> ExportedLabels {
-    ExportedLabels { request_id: label.request_id.clone(), values: label.values.clone() }
+    let Label { request_id, values, asked_for, .. } = label.clone();
+    ExportedLabels { request_id, values, asked_for }
 }
 
 fn exported(exchange: &Exchange) -> Vec<ExportedMessage> {

@@ -338,6 +338,7 @@ impl Making<'_> {
             }
             let harm = made.as_ref().map_or(0.0, |made| made.harmful_response);
             if harm < limit {
+                self.drop_harmful_others(session, judge.as_ref(), plan, limit, &mut answered).await;
                 muted.open();
                 let wanted = !self.hides_settings() && !self.gathered.off.enrichment;
                 answered.enrichment = made.ok().filter(|_| wanted);
@@ -353,6 +354,24 @@ impl Making<'_> {
                 return Ok(Reached::Answer(refused));
             }
             rejected = Some(steps);
+        }
+    }
+
+    /// Other answers are judged like the first: one that is harmful, or cannot be judged, is not given.
+    async fn drop_harmful_others(
+        &self,
+        session: &Session,
+        judge: &dyn Model,
+        plan: &Plan,
+        limit: f32,
+        answered: &mut Answered,
+    ) {
+        for other in std::mem::take(&mut answered.draft.metadata.others) {
+            let material = self.material(plan, &other.text).await;
+            let made = enrich::ask(session, judge, &material).await;
+            if made.is_ok_and(|made| made.harmful_response < limit) {
+                answered.draft.metadata.others.push(other);
+            }
         }
     }
 
@@ -442,6 +461,12 @@ impl Making<'_> {
         };
         let language = plan.prepared_language();
         let help = self.inner.staff.safety.texts.after_answer(&plan.decision, &language);
+        for other in &mut answered.draft.metadata.others {
+            if let Some(help) = help.filter(|help| !other.text.contains(*help)) {
+                other.text.push_str("\n\n");
+                other.text.push_str(help);
+            }
+        }
         if let Some(help) = help.filter(|help| !answered.text.contains(*help)) {
             let added = format!("\n\n{help}");
             outlet.delta(&added);
@@ -534,6 +559,7 @@ fn goes_on(log: Option<&Checkpoint>, inbound: &Inbound) -> bool {
 /// An answer of the program itself, in place of a model's.
 fn said_by_us(mut draft: Draft, text: String) -> Box<Answered> {
     draft.metadata.model = Some("confidant".to_owned());
+    draft.metadata.others.clear();
     let tokens = tokens::count(&text);
     Box::new(Answered { draft, text, tokens, steps: Vec::new(), told: 0, enrichment: None })
 }

@@ -7,7 +7,7 @@ use super::asking;
 use super::beside;
 use super::draft::{Answered, Paused, Reached, Scored, Unanswered};
 use super::enrich;
-use super::outbound::{Ending, Final, MemoryState, Outbound};
+use super::outbound::{Ending, Final, MemoryState, Outbound, TokenUsage};
 use super::outlet::Outlet;
 use super::remember;
 use crate::about::Note;
@@ -17,7 +17,7 @@ use crate::concepts::{self, ContextStatus};
 use crate::error::Error;
 use crate::ledger::audit::{Action, AuditRecord};
 use crate::ledger::checkpoint::{Checkpoint, Exchange};
-use crate::ledger::entry::{Capture, Entry, Reply, ReplyFrom};
+use crate::ledger::entry::{Capture, Done, Entry, Label, Reply, ReplyFrom};
 use crate::ledger::owed::Debt;
 use crate::ledger::session::{AFTER_APPROVAL, Held, Session, Wrote};
 
@@ -78,6 +78,7 @@ async fn answer(
     if let Some(enrichment) = made.clone() {
         entries.push(Entry::Enriched { request_id: request_id.clone(), at, enrichment });
     }
+    entries.extend(done(session, held, &request_id, answered.draft.metadata.usage));
     let kid = held.last_kid();
     let settled = match write(session, held, &request_id, &entries, Action::TurnAnswered, &notes).await {
         Ok(settled) => settled,
@@ -108,6 +109,7 @@ async fn answer(
             answer.content = content;
             answer.metadata.replayed = true;
             answer.metadata.model = Some(by);
+            answer.metadata.others.clear();
             if session.is_web() {
                 answer.metadata.beside = beside::of(held.checkpoint(), &request_id);
             }
@@ -122,6 +124,15 @@ fn next_head(log: Option<&Checkpoint>, answered: &Answered) -> Option<Entry> {
     let (claim, stands) = (answered.draft.claim?, log.and_then(Checkpoint::head));
     let fits = stands == Some(claim.head()) || (stands.is_none() && claim.count == 0);
     fits.then(|| Entry::Head { head: claim.next() })
+}
+
+/// That the newest answer of a turn has come to its end, where the application may ask for it again.
+fn done(session: &Session, held: &Held<'_>, request_id: &str, usage: Option<TokenUsage>) -> Option<Entry> {
+    let labels = held.checkpoint()?.labels().of_turn(request_id);
+    let step = labels.filter(|(_, label)| label.asked_for.is_some()).map(|(_, label)| label.step).max()?;
+    let (at, request_id) = (session.inner.ledger.now(), Some(request_id.to_owned()));
+    let done = Some(Done { at, usage });
+    Some(Entry::Labelled { at, label: Label { request_id, step, done, ..Label::default() } })
 }
 
 /// Whether what the answer names may come into scope. For a chat that only its owner can open, the person says so.
@@ -204,6 +215,7 @@ async fn pause(session: &Session, held: &mut Held<'_>, mut paused: Box<Paused>) 
         work: Box::new(asking::unkept(session.is_web(), &paused.work).into_owned()),
     });
     if paused.work.handed.is_some() {
+        entries.extend(done(session, held, &request_id, paused.metadata.usage));
         let settled = write(session, held, &request_id, &entries, Action::ToolCalled, &notes).await?;
         session.inner.ledger.counters.paused.add();
         let mut calls = paused.into_final();

@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use confidant_model::tokens;
 use confidant_model::{
-    Block, BlockLine, Calling, Prompt, PromptMessage, Role, Sampling, ToolSpec, ToolUse, Voice, fresh_fence,
+    Attachment, Block, BlockLine, Calling, Prompt, PromptMessage, Role, Sampling, ToolSpec, ToolUse, Voice,
+    fresh_fence,
 };
 use confidant_prepare::Prepared;
 
@@ -41,6 +42,8 @@ const RESULT_OVERHEAD: u32 = 8;
 pub(super) struct Gathered {
     pub(super) query: String,
     query_tokens: u32,
+    /// Images and files that came with it.
+    attachments: Vec<Attachment>,
     pub(super) audience: Audience,
     pub(super) restore: Option<Restore>,
     /// What this turn's quotes stand in.
@@ -157,6 +160,7 @@ pub(super) fn gather(
     Gathered {
         query: inbound.request.query,
         query_tokens: inbound.tokens,
+        attachments: inbound.request.attachments,
         audience: inbound.audience,
         restore: inbound.request.restore,
         fence: fresh_fence(),
@@ -264,6 +268,7 @@ pub(super) async fn compose(
         blocks: blocks.chain(gathered.blocks.iter().map(|(block, _)| block.clone())).collect(),
         history,
         query: gathered.query.clone(),
+        attachments: gathered.attachments.clone(),
         // The client's first: they keep their names.
         tools: gathered.tools.iter().chain(offered.iter().map(|tool| &tool.spec)).cloned().collect(),
         calling: Calling::Free,

@@ -14,6 +14,7 @@ use super::calls::NOT_CALLED;
 use super::client_tools::{ClientCall, ClientResult, may_be_the_clients};
 use super::commit;
 use super::handed::{call_id, turn_of};
+use super::outbound::TokenUsage;
 use super::request::Inbound;
 use crate::approval::Work;
 use crate::clock::Millis;
@@ -54,9 +55,24 @@ pub struct ListedTurn {
     /// The model that answered.
     pub model: Option<String>,
     /// What an application attached to its answers, by the steps that these begin with.
-    pub labels: BTreeMap<usize, BTreeMap<String, String>>,
+    pub labels: BTreeMap<usize, ListedLabel>,
     /// What was said and done, in its order.
     pub items: Vec<ListedItem>,
+}
+
+/// What belongs to one of the answers of a turn, for the application alone.
+#[derive(Clone)]
+pub struct ListedLabel {
+    /// When the answer was asked for.
+    pub asked_at: Millis,
+    /// The names, each with its value.
+    pub values: BTreeMap<String, String>,
+    /// How it was asked for, as the request said. Only the newest answers have it.
+    pub asked_for: Option<Value>,
+    /// When it was there, if it is.
+    pub done_at: Option<Millis>,
+    /// What was spent on it, as far as that is known.
+    pub usage: Option<TokenUsage>,
 }
 
 /// How a turn stands.
@@ -277,8 +293,18 @@ fn listed(tag: &str, log: &Checkpoint, exchange: &Exchange) -> ListedTurn {
         asked_at: exchange.at,
         answered_at,
         model: model.filter(|model| !model.is_empty()),
-        labels: labels.map(|(step, values)| (step, values.clone())).collect(),
+        labels: labels.map(|(asked_at, label)| (label.step, listed_label(asked_at, label))).collect(),
         items: items(tag, exchange),
+    }
+}
+
+fn listed_label(asked_at: Millis, label: &Label) -> ListedLabel {
+    ListedLabel {
+        asked_at,
+        values: label.values.clone(),
+        asked_for: label.asked_for.clone(),
+        done_at: label.done.map(|done| done.at),
+        usage: label.done.and_then(|done| done.usage),
     }
 }
 
@@ -416,7 +442,7 @@ impl List<'_> {
     }
 }
 
-debug_without_content!(Listing, ListedTurn, ListedItem, ListedWhat);
+debug_without_content!(Listing, ListedTurn, ListedLabel, ListedItem, ListedWhat);
 
 #[cfg(test)]
 mod tests {

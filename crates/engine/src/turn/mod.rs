@@ -37,6 +37,7 @@ mod handed;
 mod listed;
 mod listing;
 mod offers;
+mod others;
 mod outbound;
 mod outlet;
 mod past;
@@ -88,12 +89,12 @@ pub use data_request::{DataRequest, MayAsk, Piece, Wanted};
 pub use enrich::Enrichment;
 pub(crate) use gateway::{Errand, Gateway};
 pub use listed::{CaughtUp, Listed};
-pub use listing::{ListedAnswer, ListedItem, ListedTurn, ListedWhat, Listing, Place, TurnState};
+pub use listing::{ListedAnswer, ListedItem, ListedLabel, ListedTurn, ListedWhat, Listing, Place, TurnState};
 pub use offers::Offers;
 pub(crate) use offers::offers;
 pub use outbound::{
-    Beside, ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, Outbound, Question, SummedUp,
-    TokenUsage,
+    Beside, ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, OtherAnswer, Outbound, Question,
+    SummedUp, TokenUsage,
 };
 pub(crate) use outlet::Outlet;
 pub(crate) use relay::{Relay, RelayedTurn, Tap};

@@ -159,6 +159,16 @@ pub struct Metadata {
     /// What such a chat keeps beside the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Box<Beside>>,
+    /// Other answers to the same, where several were wanted. Nobody remembers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherAnswer>,
+}
+
+/// An answer that is given beside the one that is remembered.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherAnswer {
+    /// Its text.
+    pub text: String,
 }
 
 /// What a turn of a chat that its owner's devices keep leaves with whoever keeps the chat.
@@ -234,6 +244,16 @@ pub struct TokenUsage {
     pub completion_tokens: u32,
 }
 
+impl TokenUsage {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
+            completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
+        }
+    }
+}
+
 impl From<Usage> for TokenUsage {
     fn from(usage: Usage) -> Self {
         Self { prompt_tokens: usage.prompt, completion_tokens: usage.completion }
@@ -272,6 +292,7 @@ impl Metadata {
             chat: None,
             calls: Vec::new(),
             beside: None,
+            others: Vec::new(),
         }
     }
 }
@@ -286,5 +307,5 @@ fn is_zero<T: Default + PartialEq>(n: &T) -> bool {
 
 debug_without_content!(Beside { tools: tools.len() });
 debug_without_content!(SummedUp { through });
-debug_without_content!(Question);
+debug_without_content!(OtherAnswer, Question);
 debug_without_content!(Final { metadata });

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use confidant_display::debug_without_content;
-use confidant_model::{PromptMessage, Sampling, ToolSpec};
+use confidant_model::{Attachment, PromptMessage, Sampling, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 use super::client_tools::{ClientStep, ToolSaid};
@@ -24,6 +24,8 @@ pub struct TurnRequest {
     pub request_id: Option<String>,
     /// What the person says.
     pub query: String,
+    /// Images and files that came with it. Never stored: the query says that they were there.
+    pub attachments: Vec<Attachment>,
     /// What the query tells the memory instead of the model, where whoever took it in has read it.
     pub spoken: Spoken,
     /// Who will read the answer. If missing: the room, unless the session is keyed by person alone and no room is given.
@@ -85,6 +87,8 @@ pub struct TurnRequest {
     pub after: Option<String>,
     /// Names and values that mean something to the application alone. Kept with the turn, and shown to no model.
     pub labels: BTreeMap<String, String>,
+    /// How the application asked, for it to read back: kept with the turn and sealed like it, shown to no model, and not looked into.
+    pub asked_for: Option<serde_json::Value>,
 }
 
 /// A conversation as its client has it.

@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 
 use super::after::unfinished;
 use super::draft::{Answered, Draft, Paused, Reached, Unanswered};
-use super::handed;
 use super::outbound::TokenUsage;
 use super::outlet::Outlet;
 use super::work::{Desk, Step};
+use super::{handed, others};
 use crate::approval::{Current, Work};
 use crate::concepts;
 use crate::error::Error;
@@ -54,7 +54,7 @@ pub(super) async fn respond(
                 if desk.has_begun() {
                     return Ok(Reached::Answer(cut_short(draft, work, voice)));
                 }
-                return Err(fail(&draft, Error::Model(error)));
+                return Err(fail(&draft, failed(error)));
             }
         };
         let counted =
@@ -82,6 +82,7 @@ pub(super) async fn respond(
         }
         draft.metadata.model = Some(by);
         draft.metadata.tools = called(&work);
+        others::make(model, prompt, desk.inner.ledger.settings.answer_timeout, &mut draft).await;
         return Ok(Reached::Answer(Box::new(Answered {
             draft,
             text,
@@ -90,6 +91,17 @@ pub(super) async fn respond(
             told: work.told,
             enrichment: None,
         })));
+    }
+}
+
+/// What the person hears of a model that gave no answer. What it does not take, they can leave out.
+fn failed(error: ModelError) -> Error {
+    match error {
+        ModelError::AttachmentRefused => Error::Invalid {
+            what: "the model that answers here did not take the image or file".to_owned(),
+            hint: "leave it out, or set [model] to one that takes it".to_owned(),
+        },
+        error => Error::Model(error),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stage 1: who asks what, and whether that is acceptable.
 
-use confidant_model::Models;
+use confidant_model::{Attachment, AttachmentSource, Models};
 use confidant_seal::Scope;
 
 use super::after::decide::{self, CarryOut, Meant};
@@ -49,15 +49,41 @@ pub(super) fn inbound(
         let hint = "use up to 128 visible ASCII characters, such as a UUID";
         return Err(invalid("the request_id is not valid", hint));
     }
+    if request.attachments.len() > MOST_ATTACHMENTS || bytes_of(&request.attachments) > LARGEST_ATTACHMENTS {
+        return Err(invalid(
+            "there are too many images or files, or too large ones",
+            "send up to 16, of 20 MiB together",
+        ));
+    }
     SwitchedOff::strip(&mut request);
     Ok(Inbound { request_id, audience, tokens: 0, request })
 }
+
+/// In bytes of base64.
+fn bytes_of(attachments: &[Attachment]) -> usize {
+    let size = |attachment: &Attachment| match &attachment.source {
+        AttachmentSource::Data(data) => data.len(),
+        AttachmentSource::Address(url) => url.len(),
+    };
+    attachments.iter().map(size).sum()
+}
+
+const MOST_ATTACHMENTS: usize = 16;
+/// 20 MiB, as base64 has them.
+const LARGEST_ATTACHMENTS: usize = (20 << 20) / 3 * 4 + 4 * MOST_ATTACHMENTS;
 
 /// Refuses what none of those who may answer could do: an answer that only looks like what was asked for helps nobody.
 pub(super) fn can_be_answered(inbound: Inbound, models: Option<&Models>) -> Result<Inbound, Error> {
     let without_tools =
         !inbound.request.tools.is_empty() && models.is_some_and(|models| !models.call_tools());
     let refused = models.and_then(|models| models.refuses(&inbound.request.sampling));
+    let mut attachments = inbound.request.attachments.iter();
+    if models.is_some_and(|models| attachments.any(|attachment| !models.take(attachment))) {
+        return Err(invalid(
+            "the model that answers here does not take such an image or file",
+            "leave it out, or set [model] to one that takes it",
+        ));
+    }
     match refused.or(without_tools.then_some("tools")) {
         Some(name) => {
             Err(invalid(&format!("the model that answers here does not support `{name}`"), "leave it out"))

@@ -136,14 +136,22 @@ async fn what_is_attached_is_kept_with_its_turn_and_goes_with_it(place: Place) {
     let one = session(&engine, ID);
     let labels = |value: &str| BTreeMap::from([("k".to_owned(), value.to_owned())]);
     one.label(labels("one")).await.unwrap();
-    let request = TurnRequest { labels: labels("two"), ..private(says_as("r1", "first")) };
+    let asked_for = Some(serde_json::json!({ "temperature": 0.5 }));
+    let request = TurnRequest {
+        labels: labels("two"),
+        asked_for: asked_for.clone(),
+        ..private(says_as("r1", "first"))
+    };
     one.turn(request).finish().await.unwrap();
     one.label(labels("three")).await.unwrap();
     stop(engine).await;
     let engine = place.engine(&model).await;
     let one = session(&engine, ID);
     let listing = one.listing().await.unwrap().unwrap();
-    assert_eq!((&listing.labels, &listing.turns[0].labels[&0]), (&labels("three"), &labels("two")));
+    let of_turn = &listing.turns[0].labels[&0];
+    assert_eq!((&listing.labels, &of_turn.values), (&labels("three"), &labels("two")));
+    assert_eq!(of_turn.asked_for, asked_for);
+    assert!(of_turn.done_at >= listing.turns[0].answered_at && of_turn.usage.is_some());
     assert_eq!(one.export().await.unwrap().unwrap().labels.len(), 2);
     assert!(one.remove("r1").await.unwrap());
     assert_eq!(one.export().await.unwrap().unwrap().labels.len(), 1);

@@ -35,7 +35,8 @@ async fn promise_2_nothing_readable_at_rest() {
         }
         let labels = BTreeMap::from([("MARKname".to_owned(), "MARKvalue".to_owned())]);
         alice.label(labels.clone()).await.unwrap();
-        alice.turn(TurnRequest { labels, ..says("MARKlabelled") }).finish().await.unwrap();
+        let asked_for = Some(serde_json::json!({ "instructions": "MARKasked" }));
+        alice.turn(TurnRequest { labels, asked_for, ..says("MARKlabelled") }).finish().await.unwrap();
         alice.export().await.unwrap().unwrap();
     }
     model.shut();

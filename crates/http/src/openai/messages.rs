@@ -6,12 +6,13 @@
 
 use std::collections::HashMap;
 
-use confidant_engine::model::{PromptMessage, Role as MessageRole};
+use confidant_engine::model::{Attachment, PromptMessage, Role as MessageRole};
 use confidant_engine::turn::{ClientCall, ClientResult, ClientStep, ToolSaid, may_be_the_clients};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::attached::{Attached, Refusal, file, image};
 use super::request::bad;
 use super::tools::arguments_read;
 use crate::error::ApiError;
@@ -21,7 +22,8 @@ use crate::error::ApiError;
 pub(super) struct ChatMessage {
     /// `system`, `developer`, `user`, `assistant` or `tool`.
     role: String,
-    /// A text, or parts of type `text`.
+    /// A text, or parts. Images and files are for the model only if they are in the user's last message; of earlier ones it hears that
+    /// there were some.
     #[schema(value_type = Option<Content>)]
     content: Option<Content>,
     /// With `assistant`: the calls of the client's tools.
@@ -43,10 +45,27 @@ enum Content {
 /// A part of a message.
 #[derive(Deserialize, ToSchema)]
 struct Part {
-    /// Only `text`.
+    /// `text`; in messages of the user also `image_url` and `file`, as far as the model takes them.
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
+    image_url: Option<ChatImage>,
+    file: Option<ChatFile>,
+}
+
+/// An image.
+#[derive(Deserialize, ToSchema)]
+struct ChatImage {
+    /// A data URL. OpenAI's own server also takes https addresses; nothing here fetches them.
+    url: String,
+}
+
+/// A file.
+#[derive(Deserialize, ToSchema)]
+struct ChatFile {
+    /// A data URL, or base64 with a name that says what it is.
+    file_data: Option<String>,
+    filename: Option<String>,
 }
 
 /// A call, as the client sends it back.
@@ -78,6 +97,8 @@ pub(super) struct Spoken {
     pub(super) steps: Vec<ClientStep>,
     /// Nothing if only results were sent.
     pub(super) query: String,
+    /// What came with it.
+    pub(super) attachments: Vec<Attachment>,
 }
 
 impl Spoken {
@@ -110,11 +131,12 @@ impl Spoken {
         for (index, (message, speaker)) in messages.into_iter().zip(speakers).enumerate() {
             match speaker {
                 Speaker::Operator => spoken.instructions.push(message.text(index)?),
-                Speaker::User if Some(index) == place => spoken.query = message.text(index)?,
+                Speaker::User if Some(index) == place => {
+                    (spoken.query, spoken.attachments) = message.content(index)?;
+                }
                 Speaker::User => {
-                    spoken
-                        .brought
-                        .push(PromptMessage { role: MessageRole::Human, text: message.text(index)? });
+                    let (text, _) = message.content(index)?;
+                    spoken.brought.push(PromptMessage { role: MessageRole::Human, text });
                 }
                 Speaker::Assistant if Some(index) < place => {
                     let (text, calls) = message.said(index)?;
@@ -230,8 +252,18 @@ impl ChatMessage {
     }
 
     fn text(self, index: usize) -> Result<String, ApiError> {
+        let (text, attachments) = self.content(index)?;
+        if attachments.is_empty() {
+            return Ok(text);
+        }
+        let message = format!("`messages[{index}]` has an image or a file, but is not of the user");
+        Err(bad("messages", message, "send it in a message of role user"))
+    }
+
+    /// The text, with a line for each image and file, and these.
+    fn content(self, index: usize) -> Result<(String, Vec<Attachment>), ApiError> {
         match self.content {
-            Some(Content::Text(text)) => Ok(text),
+            Some(Content::Text(text)) => Ok((text, Vec::new())),
             Some(Content::Parts(parts)) => joined(parts, index),
             None => Err(bad("messages", format!("`messages[{index}].content` is missing"), "give it text")),
         }
@@ -278,18 +310,48 @@ impl CalledTool {
 /// In bytes; names of calls are short everywhere.
 pub(super) const LONGEST_ID: usize = 256;
 
-fn joined(parts: Vec<Part>, index: usize) -> Result<String, ApiError> {
-    let mut texts = Vec::with_capacity(parts.len());
+fn joined(parts: Vec<Part>, index: usize) -> Result<(String, Vec<Attachment>), ApiError> {
+    let (mut texts, mut attachments) = (Vec::with_capacity(parts.len()), Vec::new());
     for (at, part) in parts.into_iter().enumerate() {
-        match (part.kind.as_str(), part.text) {
-            ("text", Some(text)) => texts.push(text),
-            (kind, _) => {
-                let known = ["image_url", "input_audio", "file", "refusal", "text"];
-                let kind = known.iter().find(|known| **known == kind).unwrap_or(&"unknown");
-                let message = format!("`messages[{index}].content[{at}]` of type {kind} is not text");
-                return Err(bad("messages", message, "send parts of type text, with a `text`"));
+        let refused = |(what, hint): Refusal| {
+            bad("messages", format!("`messages[{index}].content[{at}]` {what}"), hint)
+        };
+        match part.read().map_err(refused)? {
+            Read::Text(text) => texts.push(text),
+            Read::Attached(Attached { attachment, line }) => {
+                texts.push(line);
+                attachments.push(attachment);
             }
         }
     }
-    Ok(texts.join("\n"))
+    Ok((texts.join("\n"), attachments))
+}
+
+/// What a part is.
+enum Read {
+    Text(String),
+    Attached(Attached),
+}
+
+impl Part {
+    fn read(self) -> Result<Read, Refusal> {
+        let Self { kind, text, image_url, file: sent } = self;
+        match (kind.as_str(), text, image_url, sent) {
+            ("text", Some(text), ..) => Ok(Read::Text(text)),
+            ("image_url", _, Some(ChatImage { url }), _) => image(&url).map(Read::Attached),
+            ("file", _, _, Some(ChatFile { file_data: Some(data), filename })) => {
+                file(&data, filename.as_deref()).map(Read::Attached)
+            }
+            ("file", ..) => {
+                Err(("is a file without `file_data`", "send the file itself: none are stored here"))
+            }
+            ("input_audio", ..) => {
+                Err(("is audio, which is not supported here", "send text, images or files"))
+            }
+            _ => {
+                let hint = "send parts of type text with a `text`, image_url or file";
+                Err(("is not a part that is supported here", hint))
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What an OpenAI client asks for, and what of it can be had.
 
 use confidant_display::debug_without_content;
-use confidant_engine::model::{AnswerFormat, AnswerSchema, PromptMessage, Sampling, ToolSpec};
+use confidant_engine::model::{AnswerFormat, AnswerSchema, Attachment, PromptMessage, Sampling, ToolSpec};
 use confidant_engine::turn::{ClientStep, ToolSaid};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) struct ChatRequest {
     top_p: Option<f64>,
     max_tokens: Option<u32>,
     max_completion_tokens: Option<u32>,
-    /// Only 1: memory keeps one answer to each message.
+    /// How many answers to make, 1 to 8; only 1 with `tools`. The first one is remembered.
     #[schema(value_type = Option<u32>)]
     n: Option<Value>,
     /// `text`, `json_object` or `json_schema`, as far as the model can.
@@ -110,6 +110,8 @@ pub(super) struct StreamOptions {
 pub(super) struct Wanted {
     pub(super) user: Option<String>,
     pub(super) query: String,
+    /// What came with it.
+    pub(super) attachments: Vec<Attachment>,
     pub(super) instructions: Option<String>,
     pub(super) brought: Vec<PromptMessage>,
     /// What the client's tools said before the query.
@@ -131,7 +133,9 @@ impl ChatRequest {
         self.refuse_what_cannot_be_honoured()?;
         let tools = offered(self.tools.take().unwrap_or_default())?;
         let parallel_tool_calls = self.parallel_tool_calls.filter(|_| !tools.is_empty());
+        let choices = self.n.take().map(|n| choices(&n, &tools)).transpose()?.flatten();
         let sampling = Sampling {
+            choices,
             tool_choice: self.tool_choice.take().map(|choice| choice.of(&tools)).transpose()?.flatten(),
             parallel_tool_calls,
             stop: self.stop.take().map(Stop::into_texts).transpose()?.unwrap_or_default(),
@@ -140,10 +144,21 @@ impl ChatRequest {
         };
         let streaming = self.stream.unwrap_or(false).then(|| self.stream_options.unwrap_or_default());
         let spoken = Spoken::of(self.messages)?;
-        let Spoken { instructions, brought, results, steps, query } = spoken;
+        let Spoken { instructions, brought, results, steps, query, attachments } = spoken;
         let instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
         let user = self.user;
-        Ok(Wanted { user, query, instructions, brought, results, steps, tools, sampling, streaming })
+        Ok(Wanted {
+            user,
+            query,
+            attachments,
+            instructions,
+            brought,
+            results,
+            steps,
+            tools,
+            sampling,
+            streaming,
+        })
     }
 
     fn refuse_what_cannot_be_honoured(&self) -> Result<(), ApiError> {
@@ -157,10 +172,6 @@ impl ChatRequest {
         let is_text_only =
             |value: &Value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"));
         let never = |_: &Value| false;
-        if self.n.as_ref().is_some_and(|n| n.as_u64() != Some(1)) {
-            let message = "`n` is not 1, but memory keeps one answer to each message";
-            return Err(bad("n", message, "leave it out, and send the request again for another answer"));
-        }
         let table: [(&'static str, &Option<Value>, IsDefault<'_>); 9] = [
             ("functions", &self.functions, &is_empty),
             ("function_call", &self.function_call, &is_no_choice),
@@ -216,6 +227,20 @@ impl ChatRequest {
     }
 }
 
+/// How many answers are wanted; nothing if it is one.
+fn choices(n: &Value, tools: &[ToolSpec]) -> Result<Option<u32>, ApiError> {
+    let count = n.as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| (1..=MOST_CHOICES).contains(n));
+    match count {
+        Some(1) => Ok(None),
+        Some(_) if !tools.is_empty() => {
+            let message = "`n` is more than 1, but only one answer can call `tools`";
+            Err(bad("n", message, "leave one of the two out"))
+        }
+        Some(count) => Ok(Some(count)),
+        None => Err(bad("n", "`n` is not a number from 1 to 8", "ask for up to 8 answers")),
+    }
+}
+
 impl Stop {
     fn into_texts(self) -> Result<Vec<String>, ApiError> {
         let texts = match self {
@@ -268,6 +293,7 @@ impl JsonSchema {
     }
 }
 
+const MOST_CHOICES: u32 = 8;
 const MOST_STOPS: usize = 4;
 const LONGEST_STOP: usize = 256;
 /// It is kept with the turn until that is answered.

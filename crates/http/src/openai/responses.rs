@@ -1,7 +1,7 @@
 //! `/v1/responses`: answers that can be asked for again, and followed by the next one.
 //!
 //! A response is a turn of a session, or the part of one between two hand-overs of calls; its name leads there, and nothing is kept of
-//! it but the turn and its metadata. A response that is followed by something else already goes on in a copy of the conversation.
+//! it but the turn, its metadata and how it was asked for. A response that is followed by something else already goes on in a copy of the conversation.
 
 mod events;
 pub(super) mod input;
@@ -23,7 +23,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::ids::{CallId, ItemId, ResponseId};
-use super::{Confidant, IDEMPOTENCY_KEY, MEMORY, can_be_had, header_text, memory_header};
+use super::{Confidant, IDEMPOTENCY_KEY, MEMORY, can_be_had, can_be_taken, header_text, memory_header};
 use crate::answers::Running;
 use crate::app::App;
 use crate::auth::{Caller, LastId};
@@ -68,6 +68,7 @@ pub(crate) async fn create_response(
 ) -> Result<Response, ApiError> {
     let wanted = body.into_wanted()?;
     can_be_had(&app, &wanted.sampling, &wanted.tools, request::FORMAT)?;
+    can_be_taken(&app, &wanted.spoken.attachments, "input")?;
     let key = header_text(&headers, IDEMPOTENCY_KEY)?.map(str::to_owned);
     let mut place = Place::find(&caller, &headers, key.as_deref(), &wanted).await?;
     loop {
@@ -105,12 +106,13 @@ async fn answer(
         }
         Place::Kept(kept) => begin(kept, wanted, key).await?,
     };
+    let mut echo = wanted.echo.clone();
+    echo.conversation.take_if(|_| matches!(place, Place::Nowhere(_)));
     let about = About {
         id: begun.names.response(),
         created_at: app.now(),
         model: app.engine.model_name().to_owned(),
-        conversation: wanted.conversation.clone().filter(|_| matches!(place, Place::Kept(_))),
-        echo: wanted.echo.clone(),
+        echo,
     };
     if wanted.is_streamed {
         return events::respond(app.clone(), begun, about).await;
@@ -170,6 +172,7 @@ async fn begin(kept: &Kept, wanted: &Wanted, key: Option<String>) -> Result<Begu
         audience: Some(kept.audience()),
         after: after.filter(|_| !goes_on),
         labels: wanted.echo.metadata.clone(),
+        asked_for: wanted.echo.to_kept(),
         ..request
     });
     let (mark, step) = match called.filter(|_| goes_on) {
@@ -204,6 +207,7 @@ fn request<'w>(wanted: &Wanted, before: impl Iterator<Item = &'w ListedWhat>) ->
     }
     TurnRequest {
         query: wanted.spoken.query.clone(),
+        attachments: wanted.spoken.attachments.clone(),
         instructions: wanted.instructions.clone(),
         brought,
         results,
@@ -307,7 +311,8 @@ async fn found(
 
 /// Show a response
 ///
-/// Its output and metadata. Instructions, tools and other parameters are not kept.
+/// As it was answered. The newest 32 responses of a conversation also have the parameters that they were asked with; instructions, tools
+/// and schemas only if all of that has less than 16 KiB.
 #[utoipa::path(
     get, path = "/v1/responses/{response_id}", operation_id = "retrieve_response", tag = "openai", security(("bearer" = [])),
     params(("response_id" = String, Path, description = "The response's id"), ShowParams),

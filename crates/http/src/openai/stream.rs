@@ -1,6 +1,7 @@
 //! An answer in OpenAI's chunks.
 //!
-//! Role first, then the text in pieces, then calls of the client's tools, then the reason why it ended, then (if asked for) what was spent, then `[DONE]`.
+//! Role first, then the text in pieces, then calls of the client's tools, then other answers where several are wanted, then the reason why
+//! it ended, then (if asked for) what was spent, then `[DONE]`.
 //! The reply's head waits for the first word, so that a turn that fails before it fails with a status, as clients expect.
 
 use std::collections::VecDeque;
@@ -130,7 +131,7 @@ impl Chunks {
 
     fn end(&mut self, ending: Ending) {
         let asks = matches!(ending, Ending::Approval(_));
-        let Reply { content, calls, usage, confidant } = ending.into();
+        let Reply { content, calls, others, usage, confidant } = ending.into();
         match (self.spoken, asks) {
             // A question follows what the model said before it.
             (true, true) => self.say(&format!("\n\n{content}")),
@@ -144,6 +145,12 @@ impl Chunks {
             let mut piece = serde_json::to_value(call).unwrap_or_default();
             piece["index"] = json!(index);
             self.push(&json!({ "tool_calls": [piece] }), &Value::Null, None);
+        }
+        // Whole, since they were made behind the first.
+        for (index, text) in (1..).zip(others) {
+            let delta = json!({ "role": "assistant", "content": text, "refusal": null });
+            self.push_at(index, &delta, &Value::Null, None);
+            self.push_at(index, &json!({}), &json!("stop"), None);
         }
         self.push(&json!({}), &json!(reason), serde_json::to_value(confidant).ok());
         if self.options.include_usage {
@@ -162,7 +169,13 @@ impl Chunks {
     }
 
     fn push(&mut self, delta: &Value, finish_reason: &Value, confidant: Option<Value>) {
-        let choice = json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
+        self.push_at(0, delta, finish_reason, confidant);
+    }
+
+    /// A piece of the choice with this index.
+    fn push_at(&mut self, index: u32, delta: &Value, finish_reason: &Value, confidant: Option<Value>) {
+        let choice =
+            json!({ "index": index, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
         let mut chunk = self.chunk(json!([choice]));
         if let Some(confidant) = confidant {
             chunk["confidant"] = confidant;

@@ -113,7 +113,7 @@ fn export() -> Value {
         "format": "confidant/export/v1", "session_id": "app_conv:x", "exported_at": 2, "version": 3,
         "messages": [message("human"), message("ai"), message("tool")], "about": about(),
         "summaries": [{ "audience": "private", "timestamp": 4, "content": "In short." }],
-        "concepts": [{ "at": 5 }], "labels": [{ "request_id": "r", "values": { "k": "v" } }],
+        "concepts": [{ "at": 5 }], "labels": [{ "request_id": "r", "values": { "k": "v" }, "asked_for": { "temperature": 0.5 } }],
     })
 }
 

@@ -224,6 +224,77 @@ async fn without_memory_nothing_is_recalled_and_nothing_is_kept() {
 }
 
 #[tokio::test]
+async fn several_answers_are_given_and_the_first_is_remembered() {
+    let model = Arc::new(Recorder::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let three = |text: &str| with(with(user(text), "user", json!("alice")), "n", json!(3));
+    let body =
+        server.post(PATH, &with(three("one"), "seed", json!(7)), &[("idempotency-key", "r1")]).await.ok();
+    let choices = body["choices"].as_array().unwrap();
+    let texts: Vec<&str> =
+        choices.iter().map(|choice| choice["message"]["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["answer 1: yes\nindeed", "answer 2: yes\nindeed", "answer 3: yes\nindeed"]);
+    assert!((0..).zip(choices).all(|(index, choice)| choice["index"] == json!(index)));
+    assert_eq!(body["usage"], json!({ "prompt_tokens": 15, "completion_tokens": 9, "total_tokens": 24 }));
+    let seeds: Vec<Option<i64>> =
+        model.prompts.lock().unwrap().iter().map(|prompt| prompt.sampling.seed).collect();
+    assert_eq!(seeds, [Some(7), Some(8), Some(9)]);
+    let export = server.ask(Method::GET, "/api/v1/session/openai_conv:alice/export", None).await.ok();
+    assert_eq!(export["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(export["messages"][1]["content"], texts[0]);
+    // The log has one of them.
+    let again = server.post(PATH, &three("one"), &[("idempotency-key", "r1")]).await.ok();
+    assert_eq!(again["choices"].as_array().unwrap().len(), 1);
+    let reply = server.post(PATH, &with(three("two"), "stream", json!(true)), &[]).await;
+    let mut said = [String::new(), String::new(), String::new()];
+    let mut ended = Vec::new();
+    for chunk in chunks(&reply) {
+        let choice = &chunk["choices"][0];
+        let index = usize::try_from(choice["index"].as_u64().unwrap()).unwrap();
+        said[index].push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+        ended.extend(choice["finish_reason"].as_str().map(|_| index));
+    }
+    assert_eq!(said, [4, 5, 6].map(|n| format!("answer {n}: yes\nindeed")));
+    assert_eq!(ended, [1, 2, 0]);
+    let export = server.ask(Method::GET, "/api/v1/session/openai_conv:alice/export", None).await.ok();
+    assert_eq!(export["messages"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn images_go_to_the_model_once_and_are_not_kept() {
+    let model = Arc::new(Recorder::default());
+    let server = Server::with(model.clone(), SETTINGS).await;
+    let message = |url: &str, text: &str| {
+        let image = json!({ "type": "image_url", "image_url": { "url": url } });
+        json!([{ "role": "user", "content": [image, { "type": "text", "text": text }] }])
+    };
+    let ask = |messages: Value| with(with(user("x"), "messages", messages), "user", json!("alice"));
+    server.post(PATH, &ask(message("data:image/png;base64,aGVsbG8=", "what is it?")), &[]).await.ok();
+    server.post(PATH, &with(user("and now?"), "user", json!("alice")), &[]).await.ok();
+    let line = "[image: image/png, 5 bytes]\nwhat is it?";
+    {
+        let prompts = model.prompts.lock().unwrap();
+        let seen: Vec<usize> = prompts.iter().map(|prompt| prompt.attachments.len()).collect();
+        assert_eq!(seen, [1, 0]);
+        assert_eq!((prompts[0].query.as_str(), prompts[1].history[0].text.as_str()), (line, line));
+    }
+    let export = server.ask(Method::GET, "/api/v1/session/openai_conv:alice/export", None).await.ok();
+    assert_eq!(export["messages"][0]["content"], line);
+    assert!(!export.to_string().contains("aGVsbG8"));
+    for url in
+        ["https://canary.example/a.png", "data:application/pdf;base64,aGVsbG8=", "data:image/png,canary"]
+    {
+        let reply = server.post(PATH, &ask(message(url, "x")), &[]).await;
+        assert_eq!(
+            (reply.status.as_u16(), &reply.json()["error"]["param"]),
+            (400, &json!("messages")),
+            "{url}"
+        );
+        assert!(!reply.text.contains("canary"), "{reply:?}");
+    }
+}
+
+#[tokio::test]
 async fn the_header_goes_before_the_user() {
     let server = Server::builtin().await;
     let hello = with(user("Hello, I'm Alice"), "user", json!("frank"));
@@ -248,6 +319,9 @@ async fn what_cannot_be_honoured_is_named() {
     let image = json!([{ "type": "image_url", "image_url": { "url": "canary-7f3a" } }]);
     let cases = [
         ("n", json!(2), "n"),
+        ("n", json!(0), "n"),
+        ("n", json!(9), "n"),
+        ("n", json!("canary-7f3a"), "n"),
         ("tools", json!([{ "type": "function" }]), "tools"),
         ("tool_choice", json!("required"), "tool_choice"),
         ("functions", json!([{}]), "functions"),
@@ -298,7 +372,7 @@ async fn what_cannot_be_honoured_is_named() {
     }
     let image = json!([{ "role": "user", "content": [{ "type": "image_url" }] }]);
     let reply = server.post(PATH, &with(user("x"), "messages", image), &[]).await;
-    assert!(reply.text.contains("`messages[0].content[0]` of type image_url"), "{reply:?}");
+    assert!(reply.text.contains("`messages[0].content[0]` is not a part"), "{reply:?}");
     let reply = server.post(PATH, &user("x"), &[("x-confidant-session", "!:::")]).await;
     let error = &reply.json()["error"];
     assert_eq!((reply.status.as_u16(), &error["param"]), (400, &json!("X-Confidant-Session")));

@@ -62,6 +62,7 @@ async fn a_response_has_openais_form_and_can_be_had_again() {
     let (server, _) = recording().await;
     let document = server.get("/openapi.json").await;
     let body = with(with(input("one"), "user", "alice"), "metadata", json!({ "k": "v" }));
+    let body = with(with(body, "max_output_tokens", 50), "text", json!({ "format": { "type": "text" } }));
     let reply = server.post(PATH, &with(body, "instructions", "be brief"), &[]).await;
     assert_eq!(reply.header("x-confidant-memory"), "kept");
     let mut response = reply.ok();
@@ -77,16 +78,29 @@ async fn a_response_has_openais_form_and_can_be_had_again() {
     );
     let kept = server.get(&format!("{PATH}/{id}")).await;
     conforms(&document, "Response", &kept);
-    for name in ["id", "object", "output", "metadata", "model", "status"] {
+    for name in
+        ["id", "object", "output", "metadata", "model", "status", "instructions", "usage", "user", "text"]
+            .into_iter()
+            .chain([
+                "max_output_tokens",
+                "tools",
+                "tool_choice",
+                "parallel_tool_calls",
+                "previous_response_id",
+            ])
+    {
         assert_eq!(kept[name], response[name].take(), "{name}");
     }
+    assert_eq!(kept["max_output_tokens"], 50);
     let items = server.get(&format!("{PATH}/{id}/input_items")).await;
     conforms(&document, "ItemList", &items);
     assert_eq!(items["data"][0]["content"], json!([{ "type": "input_text", "text": "one" }]));
     assert_eq!((&items["first_id"], &items["has_more"]), (&items["data"][0]["id"], &json!(false)));
     // What was attached is the person's, too.
     let export = server.get("/api/v1/person/alice/export").await;
-    assert_eq!(export["sessions"][0]["labels"][0]["values"], json!({ "k": "v" }));
+    let labels = &export["sessions"][0]["labels"][0];
+    assert_eq!(labels["values"], json!({ "k": "v" }));
+    assert_eq!(labels["asked_for"]["instructions"], "be brief");
 }
 
 #[tokio::test]

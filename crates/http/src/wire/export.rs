@@ -106,12 +106,16 @@ pub(crate) struct ExportedLabels {
     request_id: Option<String>,
     /// The names, each with its value.
     values: BTreeMap<String, String>,
+    /// How the answer was asked for: what a response gives back of its request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    asked_for: Option<serde_json::Value>,
 }
 
 impl From<engine::rights::ExportedLabels> for ExportedLabels {
     fn from(labels: engine::rights::ExportedLabels) -> Self {
-        let engine::rights::ExportedLabels { request_id, values } = labels;
-        Self { request_id, values }
+        let engine::rights::ExportedLabels { request_id, values, asked_for } = labels;
+        Self { request_id, values, asked_for }
     }
 }
 

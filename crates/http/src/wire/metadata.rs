@@ -122,6 +122,7 @@ impl From<engine::turn::Metadata> for Metadata {
             chat: _,
             calls,
             beside: _,
+            others: _,
         } = metadata;
         Self {
             memory: memory.into(),

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use genai::chat::{
-    ChatMessage, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec, MessageContent, Tool, ToolResponse,
+    Binary, ChatMessage, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec, MessageContent, Tool,
+    ToolResponse,
 };
 use serde_json::{Value, json};
 
 use super::FormStyle;
-use crate::{Answer, AnswerFormat, Form, ModelError, Prompt, Role, Sampling};
+use crate::{Answer, AnswerFormat, Attachment, AttachmentSource, Form, ModelError, Prompt, Role, Sampling};
 
 /// Tool names as providers allow them (`[A-Za-z0-9_-]`, at most 64), and the way back.
 pub(super) struct Names {
@@ -79,6 +80,10 @@ pub(super) fn flatten(prompt: &Prompt, names: &Names) -> ChatRequest {
         Role::Ai => ChatMessage::assistant(text),
     });
     let mut messages: Vec<ChatMessage> = messages.collect();
+    // The query is in the last of them.
+    if let Some(asked) = messages.last_mut() {
+        prompt.attachments.iter().for_each(|attachment| asked.content.push(part(attachment)));
+    }
     for step in &prompt.steps {
         let calls = step.calls.iter().map(|call| genai::chat::ToolCall {
             call_id: call.id.clone(),
@@ -111,6 +116,16 @@ pub(super) fn flatten(prompt: &Prompt, names: &Names) -> ChatRequest {
     let request = ChatRequest::new(messages);
     let request = if tools.is_empty() { request } else { request.with_tools(tools) };
     if prompt.system.trim().is_empty() { request } else { request.with_system(prompt.system.clone()) }
+}
+
+fn part(attachment: &Attachment) -> ContentPart {
+    let Attachment { media_type, name, source } = attachment.clone();
+    // `OpenAI` wants one for every file.
+    let name = name.or_else(|| (!attachment.is_image()).then(|| "file".to_owned()));
+    ContentPart::Binary(match source {
+        AttachmentSource::Data(data) => Binary::from_base64(media_type, data, name),
+        AttachmentSource::Address(url) => Binary::from_url(media_type, url, name),
+    })
 }
 
 /// A form as a request: the instructions as the system, the material as the user.

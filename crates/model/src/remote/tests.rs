@@ -9,7 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 use confidant_redact::Fence;
 
 use super::*;
-use crate::{AnswerSchema, Block, BlockLine, EmbeddingInput, PromptMessage, Role, Step, ToolSpec, Voice};
+use crate::{
+    AnswerSchema, AttachmentSource, Block, BlockLine, EmbeddingInput, PromptMessage, Role, Step, ToolSpec,
+    Voice,
+};
 
 /// What the fake server does with a request.
 #[derive(Clone)]
@@ -142,6 +145,7 @@ fn prompt() -> Prompt {
         }],
         history: Vec::new(),
         query: "what database?".to_owned(),
+        attachments: Vec::new(),
         tools: Vec::new(),
         calling: Calling::Free,
         steps: Vec::new(),
@@ -680,6 +684,59 @@ fn what_a_provider_cannot_do_is_named() {
     let builtin = [asked(), format(AnswerFormat::Json), Sampling { seed: Some(1), ..Sampling::default() }];
     let refused = builtin.map(|sampling| crate::Extractive.refuses(&sampling));
     assert_eq!(refused, [Some("stop"), Some("response_format"), None]);
+    let choices = |choices| Sampling { choices: Some(choices), ..Sampling::default() };
+    assert_eq!([1, 2].map(|n| crate::Extractive.refuses(&choices(n))), [None, Some("n")]);
+}
+
+fn attached(media_type: &str, name: Option<&str>, source: AttachmentSource) -> Attachment {
+    Attachment { media_type: media_type.to_owned(), name: name.map(str::to_owned), source }
+}
+
+#[tokio::test]
+async fn images_and_files_go_with_the_query() {
+    let data = || AttachmentSource::Data("aGk=".to_owned());
+    let attachments = vec![attached("image/png", None, data()), attached("application/pdf", None, data())];
+    let prompt = Prompt { attachments, ..prompt() };
+    let fake = Fake::start(pieces(&[chunk("ok"), ending()])).await;
+    ask_with(settings(Provider::OpenAi, fake.address.clone()), &prompt).await.0.unwrap();
+    let asked = fake.last().body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+    assert!(asked[0]["text"].as_str().unwrap().ends_with("what database?"), "{asked}");
+    let image = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,aGk=" } });
+    let file = json!({ "filename": "file", "file_data": "data:application/pdf;base64,aGk=" });
+    assert_eq!((&asked[1], &asked[2]), (&image, &json!({ "type": "file", "file": file })));
+    // A server that cannot see says so when it is asked.
+    let fake = Fake::start(Reply::Whole(400, "{}".to_owned())).await;
+    let refused = async |prompt: &Prompt| {
+        ask_with(settings(Provider::OpenAi, fake.address.clone()), prompt).await.0.unwrap_err()
+    };
+    assert_eq!(refused(&prompt).await, ModelError::AttachmentRefused);
+    assert_eq!(refused(&Prompt { attachments: Vec::new(), ..prompt }).await, ModelError::Refused(400));
+}
+
+#[test]
+fn what_a_provider_takes_is_known_as_far_as_it_can_be() {
+    let (data, address) =
+        (AttachmentSource::Data("aGk=".to_owned()), AttachmentSource::Address("https://x.org/a".to_owned()));
+    let cases = [
+        (attached("image/png", None, data.clone()), [true; 4]),
+        (attached("application/pdf", None, data.clone()), [true, true, true, false]),
+        (attached("text/plain", None, data), [true, false, true, false]),
+        (attached("image/*", None, address.clone()), [true, false, false, false]),
+        (attached("application/pdf", None, address), [false; 4]),
+    ];
+    let providers = [Provider::OpenAi, Provider::Anthropic, Provider::Gemini, Provider::Ollama];
+    for (attachment, expected) in cases {
+        let takes = |provider: Provider, base_url: &str| {
+            Remote::new(settings(provider, base_url.to_owned())).unwrap().takes(&attachment)
+        };
+        // Without TLS, since nothing is sent.
+        let public = |provider: Provider| default_address(provider).replacen("https", "http", 1);
+        assert_eq!(providers.map(|provider| takes(provider, &public(provider))), expected);
+        // A server in the operator's own network is sent to no address.
+        let own = takes(Provider::OpenAi, "http://127.0.0.1:1/v1");
+        assert_eq!(own, expected[0] && !attachment.is_elsewhere());
+        assert!(!crate::Extractive.takes(&attachment));
+    }
 }
 
 #[tokio::test]

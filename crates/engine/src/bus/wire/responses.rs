@@ -313,6 +313,7 @@ fn model_error(text: &str) -> ModelError {
         ModelError::CutOff,
         ModelError::NoForms,
         ModelError::NoEmbeddings,
+        ModelError::AttachmentRefused,
         ModelError::Elsewhere,
     ];
     let status = text.split_whitespace().find_map(|word| word.trim_end_matches(';').parse().ok());

@@ -1,4 +1,4 @@
-use confidant_model::ModelError;
+use confidant_model::{AttachmentSource, ModelError};
 
 use super::*;
 use crate::error::{StoreError, Tampering};
@@ -68,6 +68,12 @@ fn errand() -> Errand {
         safety: Some(SafetyRecord { terminated: true, ..SafetyRecord::default() }),
         after: Some("mark".to_owned()),
         labels: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
+        asked_for: Some(json!({ "temperature": 0.5 })),
+        attachments: vec![Attachment {
+            media_type: "image/png".to_owned(),
+            name: None,
+            source: AttachmentSource::Data("aGk=".to_owned()),
+        }],
         ..TurnRequest::default()
     };
     Errand { scope: Some(scope()), tenant: None, actor: Actor::token("t1"), request }
@@ -100,6 +106,8 @@ fn a_turn_between_our_roles_arrives_whole() {
     assert_eq!(arrived.request.asks, errand().request.asks);
     assert_eq!(arrived.request.after, errand().request.after);
     assert_eq!(arrived.request.labels, errand().request.labels);
+    assert_eq!(arrived.request.asked_for, errand().request.asked_for);
+    assert!(arrived.request.attachments == errand().request.attachments);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use confidant_model::Sampling;
 use futures_util::FutureExt as _;
 
 use crate::error::Error;
@@ -37,7 +38,8 @@ pub(in crate::turn) fn request_of(session: &Session, inbound: &Inbound) -> Vec<E
 pub(in crate::turn) fn given_of(inbound: &Inbound) -> Option<Entry> {
     let given = Given {
         restore: inbound.request.restore,
-        sampling: inbound.request.sampling.clone(),
+        // Nobody hears the others where a turn is taken up again.
+        sampling: Sampling { choices: None, ..inbound.request.sampling.clone() },
         focus: inbound.request.focus.clone(),
         capture: inbound.request.capture,
         asked_as: inbound.request.asked_as.clone(),
@@ -54,9 +56,11 @@ pub(in crate::turn) fn given_of(inbound: &Inbound) -> Option<Entry> {
 
 /// The entry for what the application attached, if it did, to the answer that begins with this step.
 pub(in crate::turn) fn label_of(session: &Session, inbound: &Inbound, step: usize) -> Option<Entry> {
-    let values = inbound.request.labels.clone();
+    let (values, asked_for) = (inbound.request.labels.clone(), inbound.request.asked_for.clone());
     let (request_id, at) = (Some(inbound.request_id.clone()), session.inner.ledger.now());
-    (!values.is_empty()).then(|| Entry::Labelled { at, label: Label { request_id, step, values } })
+    let has_some = !values.is_empty() || asked_for.is_some();
+    let label = Label { request_id, step, values, asked_for, done: None };
+    has_some.then_some(Entry::Labelled { at, label })
 }
 
 /// Writes what the session's log is missing; returns how many turns that were. What has to wait stays owed.

@@ -5,11 +5,13 @@
 //! they belong.
 
 use confidant_display::debug_without_content;
+use confidant_engine::model::Attachment;
 use confidant_engine::turn::{ClientCall, ClientResult, ClientStep, ListedWhat, may_be_the_clients};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::error::ApiError;
+use crate::openai::attached::{Attached, Refusal, file, file_at, image};
 use crate::openai::ids::ItemId;
 use crate::openai::messages::LONGEST_ID;
 use crate::openai::request::bad;
@@ -34,7 +36,8 @@ pub(in crate::openai) struct InputItem {
     id: Option<String>,
     /// With a message: `user`, `assistant`, `system` or `developer`.
     role: Option<String>,
-    /// With a message: a text, or parts of type `input_text` or `output_text`.
+    /// With a message: a text, or parts. Images and files are for the model only if they are in the user's last message; of earlier ones
+    /// it hears that there were some.
     content: Option<InputContent>,
     /// With a call or its result: which call it is.
     call_id: Option<String>,
@@ -57,10 +60,17 @@ pub(in crate::openai) enum InputContent {
 /// A part of an item.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::openai) struct InputPart {
-    /// `input_text` or `output_text`.
+    /// `input_text` or `output_text`; in messages of the user also `input_image` and `input_file`, as far as the model takes them.
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
+    /// With `input_image`: a data URL. OpenAI's own server also takes https addresses; nothing here fetches them.
+    image_url: Option<String>,
+    /// With `input_file`: a data URL, or base64 with a name that says what it is.
+    file_data: Option<String>,
+    filename: Option<String>,
+    /// With `input_file`: an https address, if the model takes those.
+    file_url: Option<String>,
 }
 
 /// An item that was read.
@@ -68,6 +78,8 @@ pub(in crate::openai) struct Read {
     /// Its name, if it is one of ours.
     pub(in crate::openai) id: Option<ItemId>,
     pub(in crate::openai) what: What,
+    /// What came with it.
+    pub(in crate::openai) attachments: Vec<Attachment>,
 }
 
 /// What an item is.
@@ -89,6 +101,8 @@ pub(super) struct Spoken {
     pub(super) steps: Vec<ClientStep>,
     /// Nothing if only results were sent.
     pub(super) query: String,
+    /// What came with it.
+    pub(super) attachments: Vec<Attachment>,
     /// The last item that has a name of ours.
     pub(super) newest: Option<ItemId>,
 }
@@ -101,11 +115,15 @@ impl Spoken {
         };
         let mut spoken = Self::default();
         let mut said: Vec<(Option<ItemId>, ListedWhat)> = Vec::new();
-        for Read { id, what } in read(items, "input")? {
+        let mut sent: Vec<Vec<Attachment>> = Vec::new();
+        for Read { id, what, attachments } in read(items, "input")? {
             spoken.newest = id.clone().or(spoken.newest);
             match what {
                 What::Operator(text) => spoken.instructions.push(text),
-                What::Listed(what) => said.push((id, what)),
+                What::Listed(what) => {
+                    said.push((id, what));
+                    sent.push(attachments);
+                }
                 What::Reference => {}
             }
         }
@@ -119,6 +137,7 @@ impl Spoken {
                 // Several at once are one question; one that has a name of ours was asked before.
                 let is_new = |(id, what): &(Option<ItemId>, ListedWhat)| id.is_none() && is_query(what);
                 let before = said[..last].iter().rev().take_while(|item| is_new(item)).count();
+                spoken.attachments = sent.drain(last - before..=last).flatten().collect();
                 let since = said.split_off(last + 1);
                 let asked = said.split_off(last - before);
                 let texts = asked.into_iter().filter_map(|(_, what)| match what {
@@ -182,8 +201,9 @@ fn steps(since: impl Iterator<Item = ListedWhat>) -> Result<Vec<ClientStep>, Api
 pub(in crate::openai) fn read(items: Vec<InputItem>, param: &'static str) -> Result<Vec<Read>, ApiError> {
     let read = items.into_iter().enumerate().filter_map(|(at, item)| {
         let id = item.id.as_deref().and_then(ItemId::parse);
-        let what = item.what(&Position { param, at }).transpose()?;
-        Some(what.map(|what| Read { id, what }))
+        let mut attachments = Vec::new();
+        let what = item.what(&Position { param, at }, &mut attachments).transpose()?;
+        Some(what.map(|what| Read { id, what, attachments }))
     });
     read.collect()
 }
@@ -203,9 +223,9 @@ impl Position {
 
 impl InputItem {
     /// Nothing where it says nothing here.
-    fn what(self, place: &Position) -> Result<Option<What>, ApiError> {
+    fn what(self, place: &Position, attachments: &mut Vec<Attachment>) -> Result<Option<What>, ApiError> {
         match self.kind.as_deref().unwrap_or("message") {
-            "message" => self.message(place).map(Some),
+            "message" => self.message(place, attachments).map(Some),
             "function_call" => self.call(place).map(Some),
             "function_call_output" => self.result(place).map(Some),
             "item_reference" => Ok(Some(What::Reference)),
@@ -217,15 +237,18 @@ impl InputItem {
         }
     }
 
-    fn message(self, place: &Position) -> Result<What, ApiError> {
+    fn message(self, place: &Position, attachments: &mut Vec<Attachment>) -> Result<What, ApiError> {
         let Some(content) = self.content else {
             return Err(place.refused("has no `content`", "give it text"));
         };
-        let text = content.text(place)?;
         Ok(match self.role.as_deref() {
-            Some("system" | "developer") => What::Operator(text),
-            Some("user") => What::Listed(ListedWhat::Query(text)),
-            Some("assistant") => What::Listed(ListedWhat::Said(text)),
+            Some("system" | "developer") => What::Operator(content.text(place)?),
+            Some("user") => {
+                let (text, sent) = content.read(place)?;
+                *attachments = sent;
+                What::Listed(ListedWhat::Query(text))
+            }
+            Some("assistant") => What::Listed(ListedWhat::Said(content.text(place)?)),
             _ => {
                 let hint = "use user, assistant, system or developer";
                 return Err(place.refused("has no `role`, or one that is not supported here", hint));
@@ -264,17 +287,50 @@ fn fit(id: Option<String>) -> Option<String> {
 
 impl InputContent {
     fn text(self, place: &Position) -> Result<String, ApiError> {
+        let (text, attachments) = self.read(place)?;
+        if attachments.is_empty() {
+            return Ok(text);
+        }
+        let hint = "send it in a message of role user";
+        Err(place.refused("has an image or a file, but is not a message of the user", hint))
+    }
+
+    /// The text, with a line for each image and file, and these.
+    fn read(self, place: &Position) -> Result<(String, Vec<Attachment>), ApiError> {
         let parts = match self {
-            Self::Text(text) => return Ok(text),
+            Self::Text(text) => return Ok((text, Vec::new())),
             Self::Parts(parts) => parts,
         };
-        let texts = parts.into_iter().map(|InputPart { kind, text }| match (kind.as_str(), text) {
-            ("input_text" | "output_text" | "text", Some(text)) => Ok(text),
-            _ => Err(place.refused("has a part that is not text", "send parts of type input_text")),
-        });
-        Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
+        let (mut texts, mut attachments) = (Vec::with_capacity(parts.len()), Vec::new());
+        for part in parts {
+            let InputPart { kind, text, image_url, file_data, filename, file_url } = part;
+            let sent = match (kind.as_str(), text) {
+                ("input_text" | "output_text" | "text", Some(text)) => {
+                    texts.push(text);
+                    continue;
+                }
+                ("input_image", _) => image_url.as_deref().map_or(Err(NOT_HERE), image),
+                ("input_file", _) => match (file_data, file_url) {
+                    (Some(data), _) => file(&data, filename.as_deref()),
+                    (None, Some(url)) => file_at(&url),
+                    (None, None) => Err(NOT_HERE),
+                },
+                _ => Err(NO_PART),
+            };
+            let Attached { attachment, line } = sent.map_err(|(what, hint)| place.refused(what, hint))?;
+            texts.push(line);
+            attachments.push(attachment);
+        }
+        Ok((texts.join("\n"), attachments))
     }
 }
+
+const NOT_HERE: Refusal =
+    ("has an image or a file by an id, or none", "send it as a data URL: none are stored here");
+const NO_PART: Refusal = (
+    "has a part that is not supported here",
+    "send parts of type input_text with a `text`, input_image or input_file",
+);
 
 debug_without_content!(Input, InputItem);
 
@@ -339,11 +395,31 @@ mod tests {
             json!([{ "role": "wizard", "content": "canary" }]),
             json!([{ "type": "computer_call" }]),
             json!([{ "role": "user", "content": [{ "type": "input_image" }] }]),
+            json!([{ "role": "user", "content": [{ "type": "input_file", "file_id": "canary" }] }]),
+            json!([{ "role": "user", "content": [{ "type": "input_image", "image_url": "canary" }] }]),
+            json!([{ "role": "assistant", "content": [{ "type": "input_image", "image_url": PIXEL }] }, user("q")]),
         ] {
             let error = spoken(input.clone()).err().unwrap_or_else(|| panic!("{input}"));
             assert_eq!(error.param.as_deref(), Some("input"), "{input}");
             assert!(!format!("{error:?}").contains("canary"));
         }
+    }
+
+    const PIXEL: &str = "data:image/png;base64,aGVsbG8=";
+
+    #[test]
+    fn only_what_came_with_the_query_is_for_the_model() {
+        let with = |text: &str| {
+            let image = json!({ "type": "input_image", "image_url": PIXEL, "detail": "low" });
+            json!({ "role": "user", "content": [{ "type": "input_text", "text": text }, image] })
+        };
+        let answer = json!({ "role": "assistant", "content": "a" });
+        let spoken = spoken(json!([with("one"), answer, with("two"), with("three")])).unwrap();
+        let line = "[image: image/png, 5 bytes]";
+        assert_eq!(spoken.query, format!("two\n{line}\n\nthree\n{line}"));
+        assert_eq!(spoken.attachments.len(), 2);
+        let ListedWhat::Query(before) = &spoken.listed[0].1 else { panic!("no query") };
+        assert_eq!(*before, format!("one\n{line}"));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(in crate::openai) struct ResponseObject {
     error: Option<FailureObject>,
     #[schema(value_type = Option<Object>)]
     incomplete_details: Option<()>,
-    /// As they were sent; they are not kept.
+    /// As they were sent. Old responses and long instructions have none.
     instructions: Option<String>,
     max_output_tokens: Option<u32>,
     /// The model that answers here, whatever the request named.
@@ -255,7 +255,6 @@ pub(super) struct About {
     pub(super) id: String,
     pub(super) created_at: i64,
     pub(super) model: String,
-    pub(super) conversation: Option<String>,
     pub(super) echo: Echo,
 }
 
@@ -271,7 +270,7 @@ pub(super) struct Standing {
 
 impl About {
     pub(super) fn response(&self, status: &'static str, standing: Standing) -> ResponseObject {
-        let Self { id, created_at, model, conversation, echo } = self.clone();
+        let Self { id, created_at, model, echo } = self.clone();
         let Standing { output, completed_at, usage, error, confidant } = standing;
         ResponseObject {
             id,
@@ -288,7 +287,7 @@ impl About {
             output,
             parallel_tool_calls: echo.parallel_tool_calls,
             previous_response_id: echo.previous_response_id,
-            conversation: conversation.map(|id| ConversationOf { id }),
+            conversation: echo.conversation.map(|id| ConversationOf { id }),
             temperature: echo.temperature,
             top_p: echo.top_p,
             text: echo.text,
@@ -317,16 +316,19 @@ impl ResponseObject {
             TurnState::Failed(reason) => (FAILED, Some(FailureObject::of_turn(reason))),
         };
         let output = answer.told.iter().map(|item| ItemObject::of(&id.tag, &turn.mark, item)).collect();
-        let metadata = turn.labels.get(&id.step).cloned().unwrap_or_default();
+        let label = turn.labels.get(&id.step);
+        let metadata = label.map(|label| label.values.clone()).unwrap_or_default();
         let about = About {
             id: id.to_string(),
-            created_at: seconds(turn.asked_at),
+            created_at: seconds(label.map_or(turn.asked_at, |label| label.asked_at)),
             model: turn.model.clone().unwrap_or_else(|| model.to_owned()),
-            conversation: None,
-            echo: Echo { metadata, ..Echo::default() },
+            echo: Echo::of_kept(label.and_then(|label| label.asked_for.as_ref()), metadata),
         };
-        let completed_at = turn.answered_at.map(seconds).filter(|_| status == COMPLETED);
-        Some(about.response(status, Standing { output, completed_at, error, ..Standing::default() }))
+        let done_at = label.and_then(|label| label.done_at).or(turn.answered_at);
+        let completed_at = done_at.map(seconds).filter(|_| status == COMPLETED);
+        let usage = label.and_then(|label| label.usage).filter(|_| status == COMPLETED);
+        let usage = usage.map(|usage| UsageObject::of(Some(usage)));
+        Some(about.response(status, Standing { output, completed_at, usage, error, ..Standing::default() }))
     }
 
     /// The same, of a turn that was called off a moment ago.

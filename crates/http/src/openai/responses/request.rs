@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use confidant_display::debug_without_content;
 use confidant_engine::model::{AnswerFormat, Sampling, ToolSpec, ToolUse};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -22,7 +22,7 @@ pub(crate) struct ResponseRequest {
     /// A text, or items. The last one is the user's, which is the query, or the result of a call. Earlier ones are kept with the
     /// conversation unless it has them.
     input: Input,
-    /// For this response only; not kept.
+    /// For this response only: the next one needs its own.
     instructions: Option<String>,
     /// The response that this one follows.
     previous_response_id: Option<String>,
@@ -108,21 +108,55 @@ pub(super) struct Wanted {
     pub(super) echo: Echo,
 }
 
-/// What a response says of what was asked for.
-#[derive(Clone)]
+/// What a response says of what was asked for. Kept with it in this form.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(default)]
 pub(super) struct Echo {
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) instructions: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) top_p: Option<f64>,
     pub(super) parallel_tool_calls: bool,
     pub(super) text: Value,
     pub(super) tool_choice: Value,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) user: Option<String>,
+    /// Kept beside it.
+    #[serde(skip)]
     pub(super) metadata: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) previous_response_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) conversation: Option<String>,
 }
+
+impl Echo {
+    /// What of it is kept with the response. Long instructions, tools and schemas are not.
+    pub(super) fn to_kept(&self) -> Option<Value> {
+        let whole = serde_json::to_value(self).ok()?;
+        if whole.to_string().len() <= LARGEST_KEPT {
+            return Some(whole);
+        }
+        let Self { text, tool_choice, .. } = Self::default();
+        let small = Self { instructions: None, tools: Vec::new(), text, tool_choice, ..self.clone() };
+        serde_json::to_value(small).ok()
+    }
+
+    /// The same, from what was kept.
+    pub(super) fn of_kept(kept: Option<&Value>, metadata: BTreeMap<String, String>) -> Self {
+        let known = kept.and_then(|kept| Self::deserialize(kept).ok()).unwrap_or_default();
+        Self { metadata, ..known }
+    }
+}
+
+/// Of what is kept with each of the newest responses of a conversation, in bytes.
+const LARGEST_KEPT: usize = 16 << 10;
 
 impl Default for Echo {
     fn default() -> Self {
@@ -138,6 +172,7 @@ impl Default for Echo {
             user: None,
             metadata: BTreeMap::new(),
             previous_response_id: None,
+            conversation: None,
         }
     }
 }
@@ -160,6 +195,7 @@ impl ResponseRequest {
             ..Sampling::default()
         };
         let metadata = checked_metadata(self.metadata.take())?;
+        let conversation = self.conversation.take().map(InConversation::into_id);
         let echo = Echo {
             instructions: self.instructions.clone(),
             max_output_tokens: self.max_output_tokens,
@@ -172,6 +208,7 @@ impl ResponseRequest {
             user: self.user.clone(),
             metadata,
             previous_response_id: self.previous_response_id.clone(),
+            conversation: conversation.clone(),
         };
         let spoken = Spoken::of(self.input)?;
         let instructions = self.instructions.into_iter().chain(spoken.instructions.iter().cloned());
@@ -183,7 +220,7 @@ impl ResponseRequest {
             sampling,
             user: self.user,
             previous: self.previous_response_id,
-            conversation: self.conversation.map(InConversation::into_id),
+            conversation,
             is_stored: self.store.unwrap_or(true),
             is_streamed: self.stream.unwrap_or(false),
             echo,
@@ -220,6 +257,11 @@ impl ResponseRequest {
             ("top_logprobs", self.top_logprobs.as_ref().is_some_and(|value| !is_zero(value))),
         ];
         match refused.into_iter().find(|(_, is_refused)| *is_refused) {
+            Some(("background", _)) => {
+                let message =
+                    "`background` is not supported here: a response is made while its request is open";
+                Err(bad("background", message, "leave it out; with `stream`, the answer begins at once"))
+            }
             Some((name, _)) => {
                 let message = format!("`{name}` with this value is not supported here");
                 Err(bad(name, message, "leave it out"))
@@ -315,3 +357,29 @@ fn shown_tool(tool: &ToolSpec) -> Value {
 }
 
 debug_without_content!(ResponseRequest);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_back_and_long_texts_are_left_out() {
+        let tools = vec![json!({ "type": "function", "name": "get" })];
+        let instructions = Some("be brief".to_owned());
+        let (temperature, conversation) = (Some(0.5), Some("conv_1".to_owned()));
+        let echo = Echo { instructions, temperature, tools, conversation, ..Echo::default() };
+        let metadata = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
+        let back = |echo: &Echo| Echo::of_kept(echo.to_kept().as_ref(), metadata.clone());
+        let same = back(&echo);
+        assert_eq!((same.instructions.as_deref(), same.temperature), (Some("be brief"), Some(0.5)));
+        assert_eq!((&same.tools, &same.metadata), (&echo.tools, &metadata));
+        assert_eq!(same.conversation, echo.conversation);
+        let long = Echo { instructions: Some("x".repeat(LARGEST_KEPT)), ..echo };
+        let kept = long.to_kept().unwrap();
+        assert!(kept.to_string().len() < 200, "{kept}");
+        let short = back(&long);
+        assert_eq!((short.instructions, short.tools.len(), short.temperature), (None, 0, Some(0.5)));
+        let nothing = Echo::of_kept(None, BTreeMap::new());
+        assert_eq!((nothing.tool_choice, nothing.parallel_tool_calls), (json!("auto"), true));
+    }
+}
