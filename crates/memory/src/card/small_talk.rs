@@ -123,9 +123,9 @@ pub(super) static POLITE: Phrases = phrases!(
 /// How a text begins that announces another, or goes on from one.
 pub(super) static HALF_STARTS: Phrases = phrases!(
     "here is, here's, here are, here you go, the following, see below, see attached, as follows, and, but, or, \
-    because, so that, which, hier ist, hier sind, siehe unten, und, aber, oder, weil, voici, et, mais, ou, parce que, \
+    because, so that, hier ist, hier sind, siehe unten, und, aber, oder, weil, voici, et, mais, ou, parce que, \
     aquí está, aquí tienes, y, pero, porque, aqui está, mas, her er, og, men, eller, fordi, här är, och, för att, \
-    ecco, ma, perché, hier is, en, maar, omdat, вот, и, но, или, потому что, 这是, 以下是, 而且, 但是, 因为, これは, 以下, でも, そして"
+    ecco, perché, hier is, maar, omdat, вот, и, но, или, потому что, 这是, 以下是, 而且, 但是, 因为, これは, 以下, でも, そして"
 );
 
 /// Words after which a sentence goes on.

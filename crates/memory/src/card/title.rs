@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use super::clauses::capital;
 use super::lines::{Form, Statement, statements};
+use super::lists;
 use super::small_talk::{
     HALF_ENDS, HALF_STARTS, POLITE, is_asked_back, is_only_small_talk, is_small_talk, longest, unopened,
 };
 use super::source::{Material, Source};
-use super::words::{clip, content, is_spaceless, one_line, stem, without_placeholders, words};
+use super::words::{clip, content, is_spaceless, one_line, without_placeholders, words};
 
 /// The title: the session's own, the first sentence of its summary, what people talked about most, or the first real
 /// request. Never a greeting; a question back or half a sentence only where nothing else was said.
@@ -95,7 +96,9 @@ fn central(said: &[Statement]) -> Option<String> {
 fn concrete(text: &str) -> f32 {
     let named = |word: &&str| {
         let first = word.chars().next();
-        first.is_some_and(|first| first.is_uppercase() || first.is_ascii_digit()) && stem(word).len() > 1
+        first.is_some_and(|first| first.is_uppercase() || first.is_ascii_digit())
+            && word.len() > 1
+            && !lists::STOP.has(&word.to_lowercase().replace('’', "'"))
     };
     let count = words(text).into_iter().skip(1).filter(named).take(MOST_NAMES).count();
     u16::try_from(count).map_or(0.0, f32::from) * 0.7

@@ -83,7 +83,12 @@ fn promised(statement: &Statement) -> Option<String> {
     let found = clauses::find(text, talk::PROMISES)?;
     let plain = text.to_lowercase();
     let past = talk::PAST.iter().any(|word| plain.contains(word));
-    (!past && !found.follows(NOT, 3) && !talk::is_loose(&found)).then(|| found.clause())?
+    if past || found.follows(NOT, 3) || talk::is_loose(&found) {
+        return None;
+    }
+    // "Let's meet there, I'll bring the cake" is two things.
+    let apart = found.before.trim_end().ends_with([',', ';', '，']);
+    if apart { clauses::tidy(found.from) } else { found.clause() }
 }
 
 fn holds(found: &Found<'_>) -> bool {
