@@ -153,6 +153,16 @@ impl Card {
     }
 }
 
+/// Whether a lower-case word is what a fact may say of its subject: a day, a month or a product.
+pub(crate) fn is_value(word: &str) -> bool {
+    lists::WEEKDAYS.has(word) || lists::MONTHS.has(word) || lists::PRODUCTS.has(word)
+}
+
+/// Whether a lower-case word is among the commonest of German, which writes every noun with a capital.
+pub(crate) fn is_german(word: &str) -> bool {
+    lists::GERMAN.has(word)
+}
+
 /// No card is longer as JSON.
 pub const MOST_BYTES: usize = 8 * 1024;
 /// No string of a card has more characters.
