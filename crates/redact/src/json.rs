@@ -39,11 +39,12 @@ impl Redactor {
     pub fn redact_json(&self, value: &Value) -> RedactedJson {
         let mut walk = Walk::new(self, Kinds::default());
         let mut redacted = walk.value(value, "", None, 0);
-        if walk.kinds.differ {
-            walk = Walk::new(self, Kinds { settled: true, ..walk.kinds });
-            redacted = walk.value(value, "", None, 0);
+        let Walk { mut findings, kinds, .. } = walk;
+        if kinds.differ {
+            let mut again = Walk::new(self, Kinds { settled: true, ..kinds });
+            redacted = again.value(value, "", None, 0);
+            findings = again.findings;
         }
-        let findings = walk.findings;
         let (blocked, report) = (finding::blocks(&findings), finding::report(&findings));
         RedactedJson { value: redacted, findings, blocked, report }
     }
