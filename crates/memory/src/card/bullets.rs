@@ -129,7 +129,7 @@ fn chosen(mut left: Vec<Candidate>, seen: &Seen, all: usize, most: usize) -> Vec
         one.words.iter().for_each(|word| told[*word] = true);
         parts[part(one.at)] = true;
         // What says nearly the same is no bullet of its own.
-        left.retain(|other| !alike(&other.about, &one.about));
+        left.retain(|other| other.text != one.text && !alike(&other.about, &one.about));
         kept.push((one.at, one.text));
     }
     kept

@@ -97,6 +97,14 @@ static OPENERS: Phrases = phrases!(
     谢谢, 早上好, こんにちは, おはよう, こんばんは, やあ, ありがとう, うん, はい, ええ"
 );
 
+/// How people begin who are moved, or see each other again.
+pub(super) static MOVED: Phrases = phrases!(
+    "hey, hi, oh, aww, aw, wow, haha, lol, omg, congrats, congratulations, that's so, so cool, hallo, moin, oh nein, \
+    glückwunsch, herzlichen glückwunsch, salut, coucou, félicitations, bravo, hola, enhorabuena, felicidades, qué bien, \
+    oi, parabéns, que bom, hei, gratulerer, hej, grattis, tillykke, ciao, complimenti, che bello, hoi, leuk, \
+    gefeliciteerd, привет, поздравляю, ого, 你好, 恭喜, 太好了, こんにちは, おめでとう"
+);
+
 /// What only gives the word back, beside questions without a word of their own.
 static BACK: Phrases = phrases!(
     "what about you, how about you, and you, what do you mean, what do you think, how are you, how have you been, \

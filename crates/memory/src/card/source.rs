@@ -9,7 +9,7 @@
 use serde_json::{Map, Value};
 
 use super::lines::{Statement, statements};
-use super::small_talk::{is_small_talk, unopened};
+use super::small_talk::{MOVED, is_only_small_talk, longest};
 use super::words::{PLACEHOLDER, words};
 
 /// Where a text comes from.
@@ -163,19 +163,18 @@ impl<'s> Material<'s> {
         if hidden || names.len() > 1 {
             return true;
         }
-        let answers: Vec<&str> = self
-            .pieces
-            .iter()
-            .filter(|piece| piece.source != Source::Request)
-            .map(|piece| piece.text)
-            .take(LAST_MESSAGES)
-            .collect();
-        let bytes: usize = answers.iter().map(|text| text.len()).sum();
-        let personal = answers.iter().filter(|text| is_personal(text)).count();
+        let is_answer = |piece: &&Piece<'_>| piece.source != Source::Request;
+        let answers = self.pieces.iter().filter(is_answer);
+        let bytes: usize = answers.clone().map(|piece| piece.text.len()).sum();
+        let many = answers.clone().count();
+        let answered: usize = answers.map(|piece| personal(piece.text)).sum();
+        let requests = self.pieces.iter().filter(|piece| !is_answer(piece));
+        let all = answered + requests.map(|piece| personal(piece.text)).sum::<usize>();
         self.pieces.len() >= LEAST_TALK
-            && answers.len() * 3 >= self.pieces.len()
-            && bytes <= answers.len() * LONGEST_TALK
-            && personal * 2 >= answers.len()
+            && many * 3 >= self.pieces.len()
+            && bytes <= many * LONGEST_TALK
+            && answered > 0
+            && all >= self.pieces.len()
     }
 
     fn message(&mut self, message: &'s Value, source: Source) {
@@ -275,13 +274,14 @@ fn speaker(message: &Value) -> Option<&str> {
     named.filter(is_name).or_else(|| Some(role).filter(is_name))
 }
 
-/// Whether a message is of a person who tells of themselves, or is polite.
-fn is_personal(text: &str) -> bool {
+/// How much a message sounds like a person who tells of themselves, is polite, asks back, or is moved.
+fn personal(text: &str) -> usize {
     let own = |word: &&str| OWN_WORDS.contains(&word.to_lowercase().as_str());
-    text.contains(['我', '私', '僕', '俺'])
-        || is_small_talk(text)
-        || unopened(text).len() < text.len()
-        || words(text).iter().any(own)
+    let tells =
+        text.contains(['我', '私', '僕', '俺']) || is_only_small_talk(text) || words(text).iter().any(own);
+    2 * usize::from(tells)
+        + usize::from(text.contains(['?', '？']))
+        + usize::from(longest(text, &MOVED).is_some())
 }
 
 /// The list of things to do that a message hands to a tool.
@@ -376,7 +376,7 @@ const NO_NAMES: &[&str] =
     &["user", "human", "assistant", "agent", "model", "ai", "bot", "message", "chatgpt", "gemini", "event"];
 /// What agents write, and people do not say.
 const WRITTEN: &[&str] = &["`", "](", "\n- ", "\n* ", "\n#", "\n1. ", "**"];
-/// Words of people who speak of themselves; agents say "I", too.
+/// Words of people who speak of themselves, or of their own; agents say "I", too.
 const OWN_WORDS: &[&str] = &[
     "my", "mine", "our", "ours", "myself", "mein", "meine", "meinen", "meiner", "meinem", "mich", "mir",
     "unser", "unsere", "mon", "ma", "mes", "moi", "notre", "nos", "mi", "mis", "nuestro", "nuestra", "meu",
