@@ -17,6 +17,7 @@
 
 mod bullets;
 mod clauses;
+mod days;
 mod decisions;
 mod entities;
 mod keywords;
@@ -26,7 +27,9 @@ mod model;
 mod quotes;
 mod sentences;
 mod shapes;
+mod small_talk;
 mod source;
+mod talk;
 mod title;
 mod todos;
 mod words;
@@ -66,9 +69,8 @@ impl Card {
     #[must_use]
     pub fn derive(session: &Redacted) -> Self {
         let material = source::Material::of(session.value());
-        let said: Vec<_> =
-            material.pieces.iter().flat_map(|piece| lines::statements(piece.text, piece.source)).collect();
-        let title = title::title(&material);
+        let said = material.statements();
+        let title = title::title(&material, &said);
         let decisions = decisions::decisions(&said, MOST_DECISIONS);
         let todos = todos::todos(&material.todos, &said, MOST_TODOS);
         let entities = entities::entities(&said, MOST_ENTITIES);
@@ -149,6 +151,16 @@ impl Card {
         }
         self
     }
+}
+
+/// Whether a lower-case word is what a fact may say of its subject: a day, a month or a product.
+pub(crate) fn is_value(word: &str) -> bool {
+    lists::WEEKDAYS.has(word) || lists::MONTHS.has(word) || lists::PRODUCTS.has(word)
+}
+
+/// Whether a lower-case word is among the commonest of German, which writes every noun with a capital.
+pub(crate) fn is_german(word: &str) -> bool {
+    lists::GERMAN.has(word)
 }
 
 /// No card is longer as JSON.

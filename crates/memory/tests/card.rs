@@ -54,6 +54,36 @@ fn cards_of_realistic_sessions_stay_as_they_are() {
 }
 
 #[test]
+fn the_card_of_a_talk_is_what_the_people_would_remember() {
+    let card = card(&sessions::talk());
+    assert_eq!(card.title, "We decided to adopt a puppy from the shelter in Porto");
+    assert_eq!(
+        card.summary_bullets,
+        [
+            "My sister adopted a puppy there in March",
+            "The vet says that our puppy needs 20 mg of Apoquel a day",
+            "Let's meet at the harbour on Tuesday, I'll bring the lemon cake!",
+            "I have to call the vet on 7 May, so Tuesday is good for me",
+        ]
+    );
+    assert_eq!(
+        card.decisions,
+        [
+            "Adopt a puppy from the shelter in Porto",
+            "Meet at the harbour on Tuesday, I'll bring the lemon cake",
+        ]
+    );
+    assert_eq!(
+        card.todos,
+        ["I'll bring the lemon cake", "I have to call the vet on 7 May, so Tuesday is good for me"]
+    );
+    for entity in ["Tuesday", "7 May", "Porto", "Apoquel"] {
+        assert!(card.entities.iter().any(|known| known == entity), "{entity}: {:?}", card.entities);
+    }
+    gate(false).again(&serde_json::to_value(&card).unwrap()).unwrap();
+}
+
+#[test]
 fn what_is_derived_passes_the_gate_again() {
     let gate = gate(false);
     for seed in 0..1_000 {

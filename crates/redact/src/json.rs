@@ -4,16 +4,20 @@
 //! known by; numbers are looked at as they are written. The strings of an array are looked at once more as the lines of
 //! one text, since keys come as such, and headers as name and value by turns. A string that is JSON itself is walked
 //! too. An object that is a private key (JWK) is one whatever the order and the distance of its members. Paths are JSON
-//! pointers of redacted keys. Easy to get wrong: two keys may become the same placeholder, and neither may be lost.
+//! pointers of redacted keys. A value that two places take for two things, such as a number that is an id beside one word
+//! and a telephone's beside another, is one thing in the whole document, the surer of the two: then the document is walked
+//! a second time. Easy to get wrong: two keys may become the same placeholder, and neither may be lost.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::finding::{self, Count, Finding, Hit};
 use crate::placeholders::{self, Placeholders};
-use crate::{Redactor, keys, rules, stream};
+use crate::rules::{self, Family, Rule};
+use crate::{Redactor, keys, stream};
 
 /// A redacted JSON value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,11 +37,50 @@ impl Redactor {
     /// Redacts every leaf and every key of a JSON value.
     #[must_use]
     pub fn redact_json(&self, value: &Value) -> RedactedJson {
-        let mut walk = Walk { redactor: self, placeholders: Placeholders::default(), findings: Vec::new() };
-        let value = walk.value(value, "", None, 0);
-        let findings = walk.findings;
+        let mut walk = Walk::new(self, Kinds::default());
+        let mut redacted = walk.value(value, "", None, 0);
+        let Walk { mut findings, kinds, .. } = walk;
+        if kinds.differ {
+            let mut again = Walk::new(self, Kinds { settled: true, ..kinds });
+            redacted = again.value(value, "", None, 0);
+            findings = again.findings;
+        }
         let (blocked, report) = (finding::blocks(&findings), finding::report(&findings));
-        RedactedJson { value, findings, blocked, report }
+        RedactedJson { value: redacted, findings, blocked, report }
+    }
+}
+
+/// What each personal value of the document is taken for.
+#[derive(Default)]
+struct Kinds {
+    /// By its letters and digits: the surest rule so far.
+    surest: HashMap<String, &'static Rule>,
+    /// Whether two places take one value for two things.
+    differ: bool,
+    /// Whether all is known, and goes for every place.
+    settled: bool,
+}
+
+impl Kinds {
+    /// The rule that a value goes by, found by this one here.
+    fn of(&mut self, value: &str, rule: &'static Rule) -> &'static Rule {
+        if !matches!(rule.family, Family::Personal | Family::Loose) {
+            return rule;
+        }
+        let plain: String =
+            value.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        match self.surest.entry(plain) {
+            Entry::Occupied(known) if self.settled => *known.get(),
+            Entry::Occupied(mut known) if known.get().label != rule.label => {
+                self.differ = true;
+                if rule.family.sureness() > known.get().family.sureness() {
+                    known.insert(rule);
+                }
+                rule
+            }
+            Entry::Occupied(_) => rule,
+            Entry::Vacant(place) => *place.insert(rule),
+        }
     }
 }
 
@@ -45,9 +88,14 @@ struct Walk<'r> {
     redactor: &'r Redactor,
     placeholders: Placeholders,
     findings: Vec<Finding>,
+    kinds: Kinds,
 }
 
-impl Walk<'_> {
+impl<'r> Walk<'r> {
+    fn new(redactor: &'r Redactor, kinds: Kinds) -> Self {
+        Self { redactor, placeholders: Placeholders::default(), findings: Vec::new(), kinds }
+    }
+
     fn value(&mut self, value: &Value, path: &str, key: Option<&str>, depth: usize) -> Value {
         match value {
             Value::Null | Value::Bool(_) => value.clone(),
@@ -170,11 +218,12 @@ impl Walk<'_> {
             let (before, value) = (&text[at..hit.start], &text[hit.start..hit.end]);
             out.push_str(before);
             let numbering = self.redactor.options.numbering;
-            out.push_str(&self.placeholders.placeholder(numbering, hit.rule.label, value));
+            let rule = self.kinds.of(value, hit.rule);
+            out.push_str(&self.placeholders.placeholder(numbering, rule.label, value));
             let start = points + before.chars().count();
             points = start + value.chars().count();
             at = hit.end;
-            let (rule, tier, path) = (hit.rule.id, hit.rule.tier, Some(path.to_owned()));
+            let (rule, tier, path) = (rule.id, rule.tier, Some(path.to_owned()));
             self.findings.push(Finding { rule, tier, start, end: points, path });
         }
         out.push_str(&text[at..]);

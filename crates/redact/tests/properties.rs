@@ -324,3 +324,96 @@ fn what_is_cut_at_a_line_or_dressed_up_is_still_found() {
         assert_eq!(redactor.redact_text(text).findings, [], "{text}");
     }
 }
+
+/// Ten digits of North America, drawn the same way each time: neither area nor exchange begins with 0 or 1.
+fn american_numbers(count: usize) -> Vec<[String; 3]> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |most: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % most
+    };
+    let mut number = || [200 + below(800), 200 + below(800), below(10_000)].map(|part| part.to_string());
+    let padded = |[area, exchange, line]: [String; 3]| [area, exchange, format!("{line:0>4}")];
+    (0..count).map(|_| padded(number())).collect()
+}
+
+#[test]
+fn a_telephone_number_is_no_ones_id() {
+    let redactor = redactor();
+    let (mut found, mut wrong) = (0, Vec::new());
+    let numbers = american_numbers(2_000);
+    for [a, b, c] in &numbers {
+        let forms = [
+            format!("{a}-{b}-{c}"),
+            format!("{a} {b} {c}"),
+            format!("{a}.{b}.{c}"),
+            format!("({a}) {b}-{c}"),
+            format!("1-{a}-{b}-{c}"),
+            format!("1 ({a}) {b}-{c}"),
+            format!("+1 {a} {b} {c}"),
+            format!("+1-{a}-{b}-{c}"),
+            format!("+1{a}{b}{c}"),
+            format!("my personal cell: {a}{b}{c}"),
+            format!("texting, call 1{a}{b}{c}"),
+        ];
+        for form in forms {
+            let text = format!("Jo wrote {form} on the note");
+            let findings = redactor.redact_text(&text).findings;
+            found += usize::from(!findings.is_empty());
+            if findings.iter().any(|finding| !finding.rule.starts_with("phone_")) {
+                wrong.push(format!("{form}: {findings:?}"));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of them: {}",
+        wrong.len(),
+        wrong.iter().take(5).cloned().collect::<String>()
+    );
+    assert!(found >= 11 * numbers.len() - 20, "{found} are found at all");
+}
+
+#[test]
+fn a_health_number_that_is_called_one_is_one() {
+    let rule = |text: &str| redactor().redact_text(text).findings.first().map(|finding| finding.rule);
+    for text in [
+        "Her NHS number is 943 476 5919.",
+        "NHS: 943-476-5919",
+        "Tel. 415-555-0132, NHS no. 943 476 5919",
+        "patient 943 476 5919 was seen",
+        "seen as 123 456 7881 in March",
+    ] {
+        let rules: Vec<_> =
+            redactor().redact_text(text).findings.iter().map(|finding| finding.rule).collect();
+        assert!(rules.contains(&"uk_nhs"), "{text}: {rules:?}");
+    }
+    assert_eq!(rule("call 943 476 5919"), Some("phone_north_american"));
+    assert_eq!(rule("the NHS can be reached by phone at 943 476 5919"), Some("phone_north_american"));
+}
+
+#[test]
+fn one_value_is_one_thing_in_a_document() {
+    let session = json!([
+        "Call 943 476 5919.",
+        { "note": "NHS number 943-476-5919, and 415-555-0132 by phone" },
+        "Again: 943 476 5919 and jane@example.org, 415 555 0132",
+    ]);
+    let redacted = redactor().redact_json(&session);
+    let expected = json!([
+        "Call <REDACTED:NATIONAL_ID>.",
+        { "note": "NHS number <REDACTED:NATIONAL_ID>, and <REDACTED:PHONE> by phone" },
+        "Again: <REDACTED:NATIONAL_ID> and <REDACTED:EMAIL>, <REDACTED:PHONE>",
+    ]);
+    assert_eq!(redacted.value, expected);
+    let ids = redacted.report.iter().find(|count| count.rule == "uk_nhs").map(|count| count.count);
+    assert_eq!((ids, redacted.findings.len()), (Some(3), 6));
+    let numbered = {
+        let mut options = Options::default();
+        options.numbering = Numbering::PerDocument;
+        Redactor::new(options).unwrap().redact_json(&json!(["943 476 5919", "NHS 943 476 5919"])).value
+    };
+    assert_eq!(numbered, json!(["<REDACTED:NATIONAL_ID:1>", "NHS <REDACTED:NATIONAL_ID:1>"]));
+}

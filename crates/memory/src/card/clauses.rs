@@ -47,7 +47,7 @@ pub(super) fn find<'t>(text: &'t str, cues: &[Cue]) -> Option<Found<'t>> {
 }
 
 /// How long a phrase is at the start of a text, in any case and with any apostrophe.
-fn length_at(text: &str, phrase: &str) -> Option<usize> {
+pub(super) fn length_at(text: &str, phrase: &str) -> Option<usize> {
     let mut letters = text.chars();
     let mut length = 0;
     let mut last = ' ';
@@ -111,6 +111,7 @@ pub(super) fn tidy(text: &str) -> Option<String> {
     let text = text[..end].trim_matches(|letter: char| {
         letter.is_whitespace() || matches!(letter, ',' | ':' | ';' | '-' | '–' | '—' | '.' | '。')
     });
+    let text = text.trim_end_matches(['!', '！']);
     let many = words(text).len() > 1 || text.chars().filter(|letter| is_spaceless(*letter)).count() > 3;
     many.then(|| capital(text))
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::clauses::{self, Cue, Found, Take};
 use super::lines::{Form, Statement};
+use super::small_talk::unopened;
 use super::source::Source;
+use super::talk;
 use super::words::{alike, content};
 
 /// At most `most` decisions, in the order in which they were made.
@@ -58,7 +60,7 @@ impl Decision {
 
 fn decision(statement: &Statement, at: usize) -> Option<Decision> {
     let fits = matches!(statement.form, Form::Sentence | Form::Item) && statement.source != Source::Output;
-    let found = clauses::find(&statement.text, CUES).filter(|found| fits && holds(found))?;
+    let found = found(statement).filter(|_| fits)?;
     let text = found.clause()?;
     let plain = statement.text.to_lowercase();
     let tail = |mark: &str| plain.rsplit_once(mark).map(|(_, tail)| content(first_part(tail)));
@@ -74,11 +76,22 @@ fn decision(statement: &Statement, at: usize) -> Option<Decision> {
     let weight = match statement.source {
         Source::Summary => 6,
         Source::Request => 5,
-        Source::Final => 4,
+        Source::Final | Source::Talk => 4,
         Source::Other | Source::Error => 3,
         Source::Answer | Source::Output => 2,
     } + if strong { 2 } else { 0 };
     Some(Decision { text, about, purpose, gone, turns, weight, at })
+}
+
+/// The phrase that gives a decision away; people have more of them than agents.
+fn found(statement: &Statement) -> Option<Found<'_>> {
+    if statement.source != Source::Talk {
+        return clauses::find(&statement.text, CUES).filter(holds);
+    }
+    let text = unopened(&statement.text);
+    clauses::find(text, CUES).filter(|found| holds(found) && !talk::is_loose(found)).or_else(|| {
+        clauses::find(text, talk::DECISIONS).filter(|found| holds(found) && !talk::is_loose(found))
+    })
 }
 
 /// Up to where another thought begins.

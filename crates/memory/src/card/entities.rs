@@ -1,10 +1,12 @@
 //! The things that a session is about: files, symbols, packages, services, products, error codes, versions, tickets.
 //!
 //! An entity is always a run of the text as it stands, in its own case, and is known by its shape or by a list; that a
-//! word opens a sentence with a capital says nothing. Ids and hashes are no entities.
+//! word opens a sentence with a capital says nothing. Ids and hashes are no entities. Where people talk to each other,
+//! days and names are entities, too.
 
 use std::collections::HashMap;
 
+use super::days;
 use super::lines::{Form, Statement};
 use super::lists;
 use super::shapes::{
@@ -17,8 +19,10 @@ use super::words::{is_opaque, is_spaceless, placeholders};
 /// At most `most` entities, those that matter most first.
 pub(super) fn entities(said: &[Statement], most: usize) -> Vec<String> {
     let mut found: HashMap<String, Entity> = HashMap::new();
+    let named = names_tell(said);
     for statement in said {
-        for (kind, name) in of(statement) {
+        let people = if statement.source == Source::Talk { of_people(statement, named) } else { Vec::new() };
+        for (kind, name) in of(statement).into_iter().chain(people) {
             if name.chars().count() > LONGEST || found.len() >= MOST_SEEN {
                 continue;
             }
@@ -58,7 +62,9 @@ impl Entity {
             EntityKind::Error | EntityKind::Ticket => 2.0,
             EntityKind::Service | EntityKind::Path => 1.7,
             EntityKind::Product | EntityKind::Version | EntityKind::Branch => 1.5,
+            EntityKind::Day => 1.3,
             EntityKind::Symbol => 1.2,
+            EntityKind::Name => 1.0,
         };
         kind * (1.0 + self.weight).ln()
     }
@@ -74,15 +80,38 @@ pub(super) enum EntityKind {
     Version,
     Ticket,
     Branch,
+    Day,
+    Name,
 }
 
 fn weight(source: Source) -> f32 {
     match source {
         Source::Summary => 4.0,
         Source::Error | Source::Final | Source::Request => 2.0,
+        Source::Talk => 1.5,
         Source::Other | Source::Answer => 1.0,
         Source::Output => 0.4,
     }
+}
+
+/// Whether a capital inside a sentence says that something is a name: not in German, where every noun has one.
+fn names_tell(said: &[Statement]) -> bool {
+    let (mut german, mut all) = (0, 0);
+    for statement in said.iter().filter(|one| one.source == Source::Talk) {
+        let tokens = tokens(&statement.text);
+        all += tokens.len();
+        german += tokens.iter().filter(|(_, token)| lists::GERMAN.has(&token.to_lowercase())).count();
+    }
+    german * GERMAN_WORDS <= all
+}
+
+/// Days and names in what a person says to another.
+fn of_people(statement: &Statement, named: bool) -> Vec<(EntityKind, &str)> {
+    let text = statement.text.as_str();
+    let tokens = tokens(text);
+    let days = days::days(text, &tokens).into_iter().map(|day| (EntityKind::Day, day));
+    let names = if named { days::names(text, &tokens) } else { Vec::new() };
+    days.chain(names.into_iter().map(|name| (EntityKind::Name, name))).collect()
 }
 
 /// The entities of a statement, in order.
@@ -241,6 +270,8 @@ fn single(token: &str, shouted: bool) -> Option<(EntityKind, &str)> {
 }
 
 const LONGEST: usize = 80;
+/// Of so many words of German, more than one is among the commonest.
+const GERMAN_WORDS: usize = 8;
 /// More different ones are a listing.
 const MOST_SEEN: usize = 20_000;
 

@@ -35,6 +35,7 @@ fn weight(source: Source) -> f32 {
     match source {
         Source::Summary => 3.0,
         Source::Request | Source::Final => 1.5,
+        Source::Talk => 1.0,
         Source::Error => 1.0,
         Source::Answer | Source::Other => 0.5,
         Source::Output => 0.0,

@@ -69,6 +69,25 @@ lists! {
         opentelemetry jaeger zipkin memcached celery sidekiq supabase firebase prisma sqlalchemy hibernate maven gradle bazel cmake \
         openssl wireguard tailscale systemd bash zsh vim neovim emacs vscode cursor claude codex gemini openai anthropic ollama \
         huggingface langchain langgraph llama mistral mcp c++ c# .net";
+    /// Months, as they are written beside a day.
+    MONTHS = "january february march april may june july august september october november december jan feb mar apr jun jul \
+        aug sep sept oct nov dec januar februar märz mai juni juli oktober dezember janvier février mars avril juin juillet août \
+        septembre octobre novembre décembre enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre \
+        janeiro fevereiro março maio junho julho setembro outubro novembro dezembro desember januari februari maj augusti marts \
+        gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre maart mei augustus января февраля марта апреля мая \
+        июня июля августа сентября октября ноября декабря";
+    /// Days of the week.
+    WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag \
+        sonnabend sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles jueves viernes sábado domingo \
+        segunda-feira terça-feira quarta-feira quinta-feira sexta-feira mandag tirsdag onsdag torsdag fredag lørdag søndag måndag \
+        tisdag lördag söndag lunedì martedì mercoledì giovedì venerdì sabato domenica maandag dinsdag woensdag donderdag vrijdag \
+        zaterdag zondag понедельник вторник среда среду четверг пятница пятницу суббота субботу воскресенье";
+    /// The commonest words of German that few other languages have.
+    GERMAN = "ich wir ihr und oder aber nicht der die das den dem des ein eine einen einem ist sind war im am zum zur mit für auf \
+        haben habe hatte wird werden auch noch schon uns";
+    /// Which day of the week.
+    NEXT = "next last this coming nächsten nächste kommenden diesen letzten próximo este proxima próxima neste nästa prossimo \
+        volgende komende следующий прошлый";
     /// What a service or a package is called after.
     SERVICE_PARTS = "service services svc api server client worker workers gateway proxy app web ui core sdk cli operator controller \
         plugin lib rs js py ts exporter agent queue cache backend frontend db database auth daemon bot job cron scheduler sidecar \
@@ -134,9 +153,20 @@ mod tests {
 
     #[test]
     fn lists_are_lower_case() {
-        for list in
-            [&STOP, &PRODUCTS, &NOT_ACRONYMS, &ALSO_NAMES, &SERVICE_PARTS, &LABELS, &TODO_HEADINGS, &OPENERS]
-        {
+        for list in [
+            &MONTHS,
+            &WEEKDAYS,
+            &NEXT,
+            &GERMAN,
+            &STOP,
+            &PRODUCTS,
+            &NOT_ACRONYMS,
+            &ALSO_NAMES,
+            &SERVICE_PARTS,
+            &LABELS,
+            &TODO_HEADINGS,
+            &OPENERS,
+        ] {
             for word in list.0.iter() {
                 assert_eq!(*word, word.to_lowercase());
             }

@@ -60,7 +60,8 @@ pub(super) fn read(answer: &str, session: &Redacted) -> Option<Card> {
         return None;
     }
     if card.title.is_empty() {
-        card.title = super::title::title(&source::Material::of(session.value()));
+        let material = source::Material::of(session.value());
+        card.title = super::title::title(&material, &material.statements());
     }
     Some(card)
 }
@@ -114,6 +115,7 @@ fn label(source: source::Source) -> &'static str {
         source::Source::Other => "other",
         source::Source::Answer | source::Source::Final => "assistant",
         source::Source::Request => "user",
+        source::Source::Talk => "person",
         source::Source::Error => "error",
         source::Source::Summary => "summary",
     }

@@ -79,6 +79,12 @@ fn ends(before: &str, stop: char, stops: &str, after: &str) -> bool {
     if before.trim() == last && !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;
     }
+    // "am 7. Mai": a number that counts a day of a month.
+    let month: String = after.chars().take_while(|letter| letter.is_alphabetic()).collect();
+    let counts = (1..=2).contains(&last.len()) && last.bytes().all(|byte| byte.is_ascii_digit());
+    if counts && month != "May" && lists::MONTHS.has(&month.to_lowercase()) {
+        return false;
+    }
     let mut letters = last.chars();
     if let (Some(first), None) = (letters.next(), letters.next()) {
         // "J. Doe", but not the pronoun nor a number.
@@ -123,6 +129,8 @@ mod tests {
             ("认证失败。已回滚！好", &["认证失败。", "已回滚！", "好"]),
             ("He said \"no.\" Then left.", &["He said \"no.\"", "Then left."]),
             ("It failed in 2024. We know.", &["It failed in 2024.", "We know."]),
+            ("Am 7. Mai und am 24. Dezember. Ja.", &["Am 7. Mai und am 24. Dezember.", "Ja."]),
+            ("We had 7. May we go?", &["We had 7.", "May we go?"]),
             ("1. First thing. Second", &["1. First thing.", "Second"]),
             (
                 "Logs, metrics etc. are fine. Logs etc. We go.",

@@ -4,8 +4,13 @@
 //! does not fit is not read. Requests of the user come first in full; of answers and tool outputs the last
 //! [`LAST_MESSAGES`] count before the first [`FIRST_MESSAGES`], and of a long text its two ends ([`HEAD`] and [`TAIL`]).
 //! Reading ends at blanks only, so no word is cut. The summary comes last of all: it is the last word on the rest.
+//! Where people talk to each other, what each of them says counts alike, and nobody asks or answers ([`Source::Talk`]).
 
 use serde_json::{Map, Value};
+
+use super::lines::{Statement, statements};
+use super::small_talk::{MOVED, is_only_small_talk, longest};
+use super::words::{PLACEHOLDER, words};
 
 /// Where a text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +21,8 @@ pub(super) enum Source {
     Other,
     /// What the agent said on its way.
     Answer,
+    /// What a person said to another one.
+    Talk,
     /// What the user asked for.
     Request,
     /// What went wrong.
@@ -30,7 +37,7 @@ impl Source {
     /// How many bytes of it are read in all.
     fn allowance(self) -> usize {
         match self {
-            Self::Request => 128 * 1024,
+            Self::Request | Self::Talk => 128 * 1024,
             Self::Answer | Self::Output => 64 * 1024,
             Self::Other | Self::Error | Self::Final | Self::Summary => 32 * 1024,
         }
@@ -56,7 +63,7 @@ pub(super) struct Material<'s> {
     pub(super) todos: Vec<&'s str>,
     /// Whether the session says of itself that it failed.
     pub(super) failed: bool,
-    spent: [usize; 7],
+    spent: [usize; 8],
 }
 
 impl<'s> Material<'s> {
@@ -70,6 +77,11 @@ impl<'s> Material<'s> {
         material
     }
 
+    /// All that is said in it, in the order of time.
+    pub(super) fn statements(&self) -> Vec<Statement> {
+        self.pieces.iter().flat_map(|piece| statements(piece.text, piece.source)).collect()
+    }
+
     fn session(&mut self, members: &'s Map<String, Value>) {
         let string =
             |name: &str| members.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
@@ -81,6 +93,9 @@ impl<'s> Material<'s> {
         }
         if let Some(Value::Array(messages)) = members.get("messages") {
             self.messages(messages);
+            if self.is_talk(messages) {
+                self.pieces.iter_mut().for_each(|piece| piece.source = Source::Talk);
+            }
         }
         for (name, value) in members {
             match name.as_str() {
@@ -129,6 +144,37 @@ impl<'s> Material<'s> {
         {
             self.list(list);
         }
+    }
+
+    /// Whether people talk to each other here, and nobody to an agent: their names stand beside what they say, or both
+    /// sides speak of themselves, shortly, and write nothing that agents write.
+    fn is_talk(&self, messages: &[Value]) -> bool {
+        let said = |piece: &Piece<'_>| {
+            matches!(piece.source, Source::Request | Source::Answer | Source::Final)
+                && !WRITTEN.iter().any(|mark| piece.text.contains(mark))
+        };
+        if !self.pieces.iter().all(said) {
+            return false;
+        }
+        let mut names: Vec<&str> = messages.iter().take(FIRST_MESSAGES).filter_map(speaker).collect();
+        let hidden = names.len() > 1 && names.iter().all(|name| name.contains(PLACEHOLDER));
+        names.sort_unstable();
+        names.dedup();
+        if hidden || names.len() > 1 {
+            return true;
+        }
+        let is_answer = |piece: &&Piece<'_>| piece.source != Source::Request;
+        let answers = self.pieces.iter().filter(is_answer);
+        let bytes: usize = answers.clone().map(|piece| piece.text.len()).sum();
+        let many = answers.clone().count();
+        let answered: usize = answers.map(|piece| personal(piece.text)).sum();
+        let requests = self.pieces.iter().filter(|piece| !is_answer(piece));
+        let all = answered + requests.map(|piece| personal(piece.text)).sum::<usize>();
+        self.pieces.len() >= LEAST_TALK
+            && many * 3 >= self.pieces.len()
+            && bytes <= many * LONGEST_TALK
+            && answered > 0
+            && all >= self.pieces.len()
     }
 
     fn message(&mut self, message: &'s Value, source: Source) {
@@ -193,12 +239,49 @@ impl<'s> Material<'s> {
 
 /// What kind of text a message is; none for those that say nothing about the session.
 fn role(message: &Value) -> Option<Source> {
-    match message.get("role").or_else(|| message.get("type")).and_then(Value::as_str)? {
+    match role_name(message).unwrap_or_default() {
         "user" | "human" => Some(Source::Request),
         "assistant" | "agent" | "model" | "ai" | "gemini" => Some(Source::Answer),
         "tool" | "function" | "tool_result" => Some(Source::Output),
-        _ => None,
+        _ => speaker(message).map(|_| Source::Request),
     }
+}
+
+fn role_name(message: &Value) -> Option<&str> {
+    message.get("role").or_else(|| message.get("type")).and_then(Value::as_str)
+}
+
+/// The person who says it, by name: `{"speaker": "Ann", …}`, or `{"role": "Ann", …}`, since what programs call roles is in
+/// small letters, as a rule.
+fn speaker(message: &Value) -> Option<&str> {
+    let role = role_name(message).unwrap_or_default();
+    let is_one = |list: &[&str], name: &str| list.contains(&name.to_lowercase().as_str());
+    if is_one(&["system", "developer", "tool", "function", "tool_result"], role) {
+        return None;
+    }
+    let names: &[&str] = if is_one(&["user", "human", "assistant"], role) {
+        &["speaker", "author", "sender", "from", "name"]
+    } else {
+        &["speaker", "author", "sender", "from"]
+    };
+    let named = names.iter().find_map(|name| message.get(*name)?.as_str());
+    let is_name = |name: &&str| {
+        let first = name.trim_start_matches('<').chars().next();
+        name.len() <= LONGEST_SPEAKER
+            && first.is_some_and(|first| first.is_alphabetic() && !first.is_lowercase())
+            && !is_one(NO_NAMES, name)
+    };
+    named.filter(is_name).or_else(|| Some(role).filter(is_name))
+}
+
+/// How much a message sounds like a person who tells of themselves, is polite, asks back, or is moved.
+fn personal(text: &str) -> usize {
+    let own = |word: &&str| OWN_WORDS.contains(&word.to_lowercase().as_str());
+    let tells =
+        text.contains(['我', '私', '僕', '俺']) || is_only_small_talk(text) || words(text).iter().any(own);
+    2 * usize::from(tells)
+        + usize::from(text.contains(['?', '？']))
+        + usize::from(longest(text, &MOVED).is_some())
 }
 
 /// The list of things to do that a message hands to a tool.
@@ -283,6 +366,24 @@ const FIRST_MESSAGES: usize = 40;
 const HEAD: usize = 6 * 1024;
 /// Bytes of a long text's end.
 const TAIL: usize = 6 * 1024;
+/// Fewer messages are no talk, unless it is said whose they are.
+const LEAST_TALK: usize = 6;
+/// Bytes of a message in the mean.
+const LONGEST_TALK: usize = 400;
+const LONGEST_SPEAKER: usize = 80;
+/// What programs call the two sides, in any case.
+const NO_NAMES: &[&str] =
+    &["user", "human", "assistant", "agent", "model", "ai", "bot", "message", "chatgpt", "gemini", "event"];
+/// What agents write, and people do not say.
+const WRITTEN: &[&str] = &["`", "](", "\n- ", "\n* ", "\n#", "\n1. ", "**"];
+/// Words of people who speak of themselves, or of their own; agents say "I", too.
+const OWN_WORDS: &[&str] = &[
+    "my", "mine", "our", "ours", "myself", "mein", "meine", "meinen", "meiner", "meinem", "mich", "mir",
+    "unser", "unsere", "mon", "ma", "mes", "moi", "notre", "nos", "mi", "mis", "nuestro", "nuestra", "meu",
+    "minha", "nosso", "nossa", "min", "mitt", "mine", "meg", "vår", "vårt", "mig", "vores", "mio", "mia",
+    "miei", "nostro", "nostra", "mijn", "ons", "onze", "мой", "моя", "моё", "мои", "мне", "меня", "нас",
+    "нам", "наш", "наша",
+];
 const MOST_TAGS: usize = 32;
 const MOST_TODOS: usize = 32;
 const MOST_LEAVES: usize = 256;
@@ -309,6 +410,45 @@ mod tests {
         let numbers: Vec<usize> =
             material.pieces.iter().filter_map(|piece| piece.text.split(' ').next()?.parse().ok()).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
+    }
+
+    #[test]
+    fn people_who_talk_to_each_other_are_told_from_people_with_agents() {
+        let chat = |names: [&str; 2], lines: &[&str]| {
+            let message = |(at, line): (usize, &&str)| json!({ "role": names[at % 2], "content": line });
+            json!({ "messages": lines.iter().enumerate().map(message).collect::<Vec<_>>() })
+        };
+        let talks = |session: &Value| {
+            let material = Material::of(session);
+            !material.pieces.is_empty() && material.pieces.iter().all(|piece| piece.source == Source::Talk)
+        };
+        let lines = [
+            "Hey Mel! Good to see you!",
+            "Hi! How have you been?",
+            "We moved to a flat by the river in May.",
+            "Wow, my sister lives there, too!",
+            "Then we must meet there.",
+            "Yes, our daughters could play.",
+        ];
+        assert!(talks(&chat(["user", "assistant"], &lines)));
+        assert!(talks(&chat(["Mel", "Ann"], &lines[2..4])));
+        assert!(talks(&json!({ "messages": [
+            { "speaker": "<REDACTED:NAME>", "text": "We moved." }, { "speaker": "<REDACTED:NAME>", "text": "Where to?" },
+        ] })));
+        let agent = [
+            "Why does the login fail?",
+            "The token is checked too early.",
+            "Fix it, and run the tests.",
+            "I moved the check. All tests pass.",
+            "Add a test for it.",
+            "I added a test for the order of checks.",
+        ];
+        assert!(!talks(&chat(["user", "assistant"], &agent)));
+        assert!(!talks(&chat(["user", "assistant"], &lines[..4])));
+        let mut with_code = lines.to_vec();
+        with_code.push("My tests say `panicked at src/main.rs`");
+        assert!(!talks(&chat(["user", "assistant"], &with_code)));
+        assert!(!talks(&chat(["system", "event"], &lines)));
     }
 
     #[test]

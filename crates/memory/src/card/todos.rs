@@ -2,7 +2,9 @@
 
 use super::clauses::{self, Cue, Found, Take};
 use super::lines::{Form, Statement, inline};
+use super::small_talk::unopened;
 use super::source::Source;
+use super::talk;
 use super::words::{alike, content, words};
 
 /// At most `most` things to do: those of the session's own list first, then as they were said.
@@ -56,11 +58,14 @@ pub(super) fn marked(text: &str) -> Option<String> {
 /// What someone needs to, must or should do.
 fn asked(statement: &Statement) -> Option<String> {
     let later = || LATER.iter().any(|word| statement.text.to_ascii_lowercase().contains(word));
+    if statement.source == Source::Talk {
+        return promised(statement);
+    }
     let counts = match statement.source {
         Source::Summary | Source::Final | Source::Other => true,
         // What the user wants is what the session is about, and what the agent must do on its way is soon done.
         Source::Request => later(),
-        Source::Answer | Source::Error | Source::Output => false,
+        Source::Answer | Source::Error | Source::Output | Source::Talk => false,
     };
     let found = clauses::find(&statement.text, CUES).filter(|found| counts && holds(found))?;
     let personal = found.before.trim().is_empty() || found.follows(PEOPLE, 1);
@@ -70,6 +75,20 @@ fn asked(statement: &Statement) -> Option<String> {
         }
         _ => found.clause(),
     }
+}
+
+/// What someone says to another that they will do, or that the other should not forget.
+fn promised(statement: &Statement) -> Option<String> {
+    let text = unopened(&statement.text);
+    let found = clauses::find(text, talk::PROMISES)?;
+    let plain = text.to_lowercase();
+    let past = talk::PAST.iter().any(|word| plain.contains(word));
+    if past || found.follows(NOT, 3) || talk::is_loose(&found) {
+        return None;
+    }
+    // "Let's meet there, I'll bring the cake" is two things.
+    let apart = found.before.trim_end().ends_with([',', ';', '，']);
+    if apart { clauses::tidy(found.from) } else { found.clause() }
 }
 
 fn holds(found: &Found<'_>) -> bool {

@@ -65,6 +65,22 @@ pub(crate) fn foreign() -> Value {
     })
 }
 
+/// Two people who meet again, one of them where an agent would be.
+pub(crate) fn talk() -> Value {
+    json!({
+        "messages": [
+            { "role": "user", "content": "Hey Mel! Good to see you! How have you been?" },
+            { "role": "assistant", "content": "Hey Ann! Good, thanks! How about you?" },
+            { "role": "user", "content": "We decided to adopt a puppy from the shelter in Porto." },
+            { "role": "assistant", "content": "Wow, that's so great! My sister adopted a puppy there in March. What is the name of the puppy?" },
+            { "role": "user", "content": "Biscuit. The vet says that our puppy needs 20 mg of Apoquel a day." },
+            { "role": "assistant", "content": "Let's meet at the harbour on Tuesday, I'll bring the lemon cake!" },
+            { "role": "user", "content": "Yes! I have to call the vet on 7 May, so Tuesday is good for me." },
+            { "role": "assistant", "content": "See you on Tuesday! Take care!" },
+        ],
+    })
+}
+
 /// A session of sentences drawn at random, with secrets in some, and the secrets.
 pub(crate) fn generated(seed: u64) -> (Value, Vec<String>) {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::cards::luhn;
+use super::phone::PHONES;
 use super::{Family, Found, Rule, Trigger};
 use crate::finding::Tier;
 
@@ -57,8 +58,13 @@ pub(super) static RULES: &[Rule] = &[
         Trigger::Number(10, 10),
         "[0-9]{3}[ -][0-9]{3}[ -][0-9]{4}",
         nhs,
-        &["943 476 5919"],
-        &["943 476 5918"],
+        &[
+            "NHS number: 943 476 5919",
+            "nhs no 943-476-5919",
+            "patient 123 456 7881",
+            "health number is 943 476 5919",
+        ],
+        &["NHS number: 943 476 5918", "943 476 5919", "943-476-5919", "NHS helpline, call 943 476 5919"],
     ),
     id(
         "no_fodselsnummer",
@@ -291,11 +297,33 @@ fn ssn(found: &Found<'_>) -> Option<Range<usize>> {
     when(found, area > 0 && area != 666 && area < 900 && group > 0 && serial > 0 && (dashed || told))
 }
 
+/// One telephone number of North America in eleven passes the check, too, and has the same groups: then a word must say
+/// which of the two it is.
 fn nhs(found: &Found<'_>) -> Option<Range<usize>> {
     let digits = found.digits();
     let sum = weighted(&digits[..9], &[10, 9, 8, 7, 6, 5, 4, 3, 2]);
     let check = (11 - sum % 11) % 11;
-    when(found, check == u32::from(digits[9]))
+    let health = found.last_of(HEALTH, NEAR);
+    let told = health.is_some() && health > found.last_of(PHONES, NEAR);
+    when(found, check == u32::from(digits[9]) && (told || !is_north_american(&digits)))
+}
+
+/// Whether it has the digits of a telephone number of North America, with or without its 1: neither the area nor the
+/// exchange begins with 0 or 1.
+fn is_north_american(digits: &[u8]) -> bool {
+    let local = match digits {
+        [1, local @ ..] if local.len() == 10 => local,
+        _ => digits,
+    };
+    local.len() == 10 && local[0] > 1 && local[3] > 1
+}
+
+/// Whether it is a telephone number rather than an id: by its digits, and by a `+` or the nearest word before it. An id
+/// that is called by one of these words is none.
+fn is_phone(found: &Found<'_>, own: &[&str]) -> bool {
+    let phone = found.last_of(PHONES, NEAR);
+    let told = phone.is_some() && phone > found.last_of(own, NEAR);
+    is_north_american(&found.digits()) && (told || found.before(1) == b"+")
 }
 
 fn fodselsnummer(found: &Found<'_>) -> Option<Range<usize>> {
@@ -304,13 +332,15 @@ fn fodselsnummer(found: &Found<'_>) -> Option<Range<usize>> {
     let month = two(&d, 2) % 40;
     let first = weighted(&d[..10], &[3, 7, 6, 1, 8, 9, 4, 5, 2, 1]).is_multiple_of(11);
     let second = weighted(&d, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11);
-    when(found, (1..=31).contains(&day) && (1..=12).contains(&month) && first && second)
+    let date = (1..=31).contains(&day) && (1..=12).contains(&month);
+    when(found, date && first && second && !is_phone(found, &["fnr", "dselsnummer", "personnummer"]))
 }
 
 fn cpr(found: &Found<'_>) -> Option<Range<usize>> {
     let d = found.digits();
     let told = found.value().contains(&b'-') || found.follows(&["cpr", "personnummer", "personal"], 24);
-    when(found, (1..=31).contains(&two(&d, 0)) && (1..=12).contains(&two(&d, 2)) && told)
+    let date = (1..=31).contains(&two(&d, 0)) && (1..=12).contains(&two(&d, 2));
+    when(found, date && told && !is_phone(found, PERSONAL))
 }
 
 fn personnummer(found: &Found<'_>) -> Option<Range<usize>> {
@@ -320,10 +350,8 @@ fn personnummer(found: &Found<'_>) -> Option<Range<usize>> {
     let told = found.value().iter().any(|byte| !byte.is_ascii_digit())
         || all.len() == 12
         || found.follows(&["personnummer", "personal"], 32);
-    when(
-        found,
-        all.len() != 11 && luhn(d) && (1..=12).contains(&two(d, 2)) && (1..=31).contains(&day) && told,
-    )
+    let date = (1..=12).contains(&two(d, 2)) && (1..=31).contains(&day);
+    when(found, all.len() != 11 && luhn(d) && date && told && !is_phone(found, PERSONAL))
 }
 
 fn henkilotunnus(found: &Found<'_>) -> Option<Range<usize>> {
@@ -342,7 +370,8 @@ fn steuer_id(found: &Found<'_>) -> Option<Range<usize>> {
         let sum = (u32::from(*digit) + product) % 10;
         (if sum == 0 { 10 } else { sum }) * 2 % 11
     });
-    let told = found.follows(&["steuer", "tax", "idnr", "tin"], 32);
+    let told = found.follows(&["steuer", "tax", "idnr", "tin"], 32)
+        && !is_phone(found, &["steuer", "tax", "idnr", "tin:", "tin "]);
     when(found, told && (11 - product) % 10 == u32::from(digits[10]))
 }
 
@@ -456,6 +485,14 @@ fn kimlik(found: &Found<'_>) -> Option<Range<usize>> {
     let right = (odd * 7 + 100 - even) % 10 == u32::from(d[9]) && sum % 10 == u32::from(d[10]);
     when(found, right && found.follows(&["kimlik", "tckn", "tc no", "t.c."], 32))
 }
+
+/// What an NHS number is called; as far before it as [`NEAR`].
+const HEALTH: &[&str] =
+    &["nhs", "health no", "health num", "health id", "health service", "healthcare", "patient", "chi number"];
+/// What the numbers of Denmark and Sweden are called.
+const PERSONAL: &[&str] = &["cpr", "personnummer", "personal n", "personal id"];
+/// How far before a number a word says what it is.
+const NEAR: usize = 32;
 
 /// Verhoeff's check, the tables of the dihedral group written out.
 fn verhoeff(digits: &[u8]) -> bool {

@@ -149,6 +149,11 @@ fn trimmed(found: &Found<'_>) -> Range<usize> {
     found.secret.start..found.secret.end - extra
 }
 
+/// Words that are said of telephones and of nothing else.
+pub(super) const PHONES: &[&str] = &[
+    "phone", "tel:", "tel.", "tel ", "telef", "mobil", "cell", "whatsapp", "call ", "call me", "fax", "sms",
+    "dial", "text me", "ring me", "hotline", "helpline",
+];
 const WORDS: &[&str] = &[
     "phone",
     "tel:",

@@ -161,6 +161,13 @@ impl<'t> Found<'t> {
         value::has_any(self.before(within), words)
     }
 
+    /// Where the last of these lower-case words begins in the bytes before the match, in any case.
+    pub(crate) fn last_of(&self, words: &[&str], within: usize) -> Option<usize> {
+        let lead = self.before(within).to_ascii_lowercase();
+        let last = |word: &&str| lead.windows(word.len()).rposition(|part| part == word.as_bytes());
+        words.iter().filter_map(last).max()
+    }
+
     pub(crate) fn digits(&self) -> Vec<u8> {
         self.value().iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect()
     }
