@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::finding::{self, Count, Finding, Hit};
 use crate::placeholders::{self, Placeholders};
+use crate::rules::{Family, NAME, Rule};
 use crate::{Redactor, keys, rules, stream};
 
 /// A redacted JSON value.
@@ -33,7 +34,14 @@ impl Redactor {
     /// Redacts every leaf and every key of a JSON value.
     #[must_use]
     pub fn redact_json(&self, value: &Value) -> RedactedJson {
-        let mut walk = Walk { redactor: self, placeholders: Placeholders::default(), findings: Vec::new() };
+        self.redact_json_telling(value, &mut |_| {})
+    }
+
+    /// The same, and shows `taken` each value that is replaced, for whoever must recognise it again without keeping it.
+    #[must_use]
+    pub fn redact_json_telling(&self, value: &Value, taken: &mut dyn FnMut(Taken<'_>)) -> RedactedJson {
+        let placeholders = Placeholders::default();
+        let mut walk = Walk { redactor: self, placeholders, findings: Vec::new(), taken };
         let value = walk.value(value, "", None, 0);
         let findings = walk.findings;
         let (blocked, report) = (finding::blocks(&findings), finding::report(&findings));
@@ -41,10 +49,47 @@ impl Redactor {
     }
 }
 
+/// A value that was taken out. Nobody is to keep it.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Taken<'t> {
+    /// What kind of value it is.
+    pub kind: TakenKind,
+    /// The value itself.
+    pub value: &'t str,
+}
+
+impl std::fmt::Debug for Taken<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Taken").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// What a value that was taken out is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TakenKind {
+    /// The name of a person.
+    Name,
+    /// It says who or where somebody is, or is one of the words that are always replaced.
+    Personal,
+    /// It opens something, or may.
+    Secret,
+}
+
+fn kind(rule: &Rule) -> TakenKind {
+    match rule.family {
+        _ if rule.id == NAME.id => TakenKind::Name,
+        Family::Personal | Family::Loose | Family::Dictionary => TakenKind::Personal,
+        _ => TakenKind::Secret,
+    }
+}
+
 struct Walk<'r> {
     redactor: &'r Redactor,
     placeholders: Placeholders,
     findings: Vec<Finding>,
+    taken: &'r mut dyn FnMut(Taken<'_>),
 }
 
 impl Walk<'_> {
@@ -171,6 +216,7 @@ impl Walk<'_> {
             out.push_str(before);
             let numbering = self.redactor.options.numbering;
             out.push_str(&self.placeholders.placeholder(numbering, hit.rule.label, value));
+            (self.taken)(Taken { kind: kind(hit.rule), value });
             let start = points + before.chars().count();
             points = start + value.chars().count();
             at = hit.end;
