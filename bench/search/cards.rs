@@ -1,9 +1,13 @@
 //! Cards of about 1 KB whose words are as unevenly frequent as in real text (Zipf), the same in every run.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use confidant_memory::Card;
-use confidant_memory::index::Document;
+use confidant_memory::index::{Bag, Document};
+
+/// Whether cards come with the words of their sessions: twelve passages of forty words.
+pub(crate) static SESSIONS: AtomicBool = AtomicBool::new(false);
 
 /// The card of this id.
 pub(crate) fn card(id: u64) -> Document {
@@ -25,6 +29,10 @@ pub(crate) fn card(id: u64) -> Document {
         session_id: format!("{:016x}", random.next()),
         tool: ["claude-code", "codex", "gemini-cli"][(id % 3) as usize].to_owned(),
         created_at: at(id),
+        bag: SESSIONS.load(Ordering::Relaxed).then(|| {
+            let messages: Vec<String> = (0..12).map(|_| text(&mut random, 40)).collect();
+            Bag::of(&serde_json::json!({ "messages": messages }))
+        }),
     }
 }
 

@@ -6,10 +6,12 @@ mod cards;
 mod fts;
 mod latency;
 mod quality;
+mod sessions;
 mod truth;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -21,6 +23,8 @@ struct Options {
     locomo: Option<PathBuf>,
     questions: Option<PathBuf>,
     among: usize,
+    folder: PathBuf,
+    mixes: bool,
 }
 
 #[expect(clippy::print_stderr, reason = "errors of a command")]
@@ -28,13 +32,14 @@ fn main() -> ExitCode {
     let done = Options::parse(std::env::args().skip(1)).and_then(|options| match options.command.as_str() {
         "latency" => latency::run(&options.sizes),
         "quality" => quality::run(options.questions.as_deref(), options.locomo.as_deref(), options.among),
-        _ => Err("which one: latency or quality?".into()),
+        "sessions" => sessions::run(&options.folder, options.mixes),
+        _ => Err("which one: latency, quality or sessions?".into()),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!(
-                "search: {error}\nhint: latency [--sizes N,N] | quality [--questions FILE] [--among N] [--locomo FILE]"
+                "search: {error}\nhint: latency [--sizes N,N] [--sessions] | quality [--questions FILE] [--among N] [--locomo FILE] | sessions [--folder F] [--mixes]"
             );
             ExitCode::from(2)
         }
@@ -44,8 +49,8 @@ fn main() -> ExitCode {
 impl Options {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
         let command = arguments.next().unwrap_or_default();
-        let mut options =
-            Self { command, sizes: vec![10_000, 100_000, 1_000_000], among: 3000, ..Self::default() };
+        let (sizes, folder) = (vec![10_000, 100_000, 1_000_000], PathBuf::from("bench/search/sessions"));
+        let mut options = Self { command, sizes, among: 3000, folder, ..Self::default() };
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
             match argument.as_str() {
@@ -53,6 +58,9 @@ impl Options {
                     let sizes: std::result::Result<_, _> = value()?.split(',').map(str::parse).collect();
                     options.sizes = sizes?;
                 }
+                "--folder" => options.folder = value()?.into(),
+                "--mixes" => options.mixes = true,
+                "--sessions" => cards::SESSIONS.store(true, Ordering::Relaxed),
                 "--among" => options.among = value()?.parse()?,
                 "--locomo" => options.locomo = Some(value()?.into()),
                 "--questions" => options.questions = Some(value()?.into()),

@@ -82,6 +82,15 @@ pub(super) fn store_output() -> Schema {
                 },
                 "required": ["artifact_type", "fields", "bytes", "would_upload"]
             },
+            "session_index": {
+                "type": "object",
+                "description": "What a search would know of the session beside the card.",
+                "properties": {
+                    "words": { "type": "array", "items": { "type": "string" } },
+                    "passages": whole("Passages that have a place in meaning."),
+                    "replaced_values": whole("Replaced values that are found by keyed hashes.")
+                }
+            },
             "notes": { "type": "array", "items": { "type": "string" }, "description": "Further notes." }
         }),
         json!([
@@ -112,7 +121,16 @@ pub(super) fn hits_output() -> Schema {
             "snippet": text("The card's first bullets, separated by \" | \"."),
             "tags": { "type": "array", "items": { "type": "string" } },
             "created_at": text("When the session took place, in RFC 3339."),
-            "score": { "type": "number", "description": "How well it fits; lower is better." }
+            "score": { "type": "number", "description": "How well it fits; lower is better." },
+            "matched": {
+                "type": "object",
+                "description": "What of it fits best.",
+                "properties": {
+                    "bullet": text("A line of the card."),
+                    "passage": whole("The nearest passage of the session, from 1."),
+                    "passages": whole("How many passages it has.")
+                }
+            }
         },
         "required": ["cass_session_id", "cascade_uri", "artifact_type", "title", "snippet", "tags", "created_at", "score"]
     });

@@ -85,6 +85,19 @@ pub struct DryRun {
     pub memory_card: Card,
     /// What was redacted.
     pub redaction: Redaction,
+    /// What a search would know of the session beside the card.
+    pub session_index: Indexed,
+}
+
+/// What a search knows of a session beside its card; nothing of it is in the artifact.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Indexed {
+    /// The words of the redacted session, as stems, in the order of the alphabet.
+    pub words: Vec<String>,
+    /// How many passages have a place in meaning.
+    pub passages: usize,
+    /// How many values that were replaced can be found by whoever types them: each is a keyed hash.
+    pub replaced_values: usize,
 }
 
 /// The payload, before it is sealed.
@@ -206,6 +219,23 @@ pub struct MemoryHit {
     pub created_at: String,
     /// How well it fits: lower is better, as in SQLite's `bm25`.
     pub score: f64,
+    /// What of it fits the query best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matched: Option<Matched>,
+}
+
+/// What of a memory fits a query best.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Matched {
+    /// A line of the card that has some of the query's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bullet: Option<String>,
+    /// The passage of the session that is nearest in meaning, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passage: Option<u32>,
+    /// How many passages the session has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passages: Option<u32>,
 }
 
 /// What `retrieve_session_from_cascade` returned.

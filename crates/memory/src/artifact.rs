@@ -7,10 +7,13 @@ use confidant_seal::{Context, Key, Sealed, Suite, open, seal};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::{ArtifactType, Raw, Redaction, StoreRequest};
+use crate::api::{ArtifactType, Indexed, Raw, Redaction, StoreRequest};
 use crate::blobs::{Locator, Pointer};
 use crate::gate::{Fired, Gate, Passed, Redacted};
+use crate::index::Bag;
 use crate::keys::{ArtifactId, OwnerKey};
+use crate::memory::IndexOf;
+use crate::replaced::Replaced;
 use crate::truth::row_refused;
 use crate::{Card, Error, Result, Session, when};
 
@@ -27,6 +30,10 @@ pub(crate) struct Prepared {
     pub(crate) at: Option<i64>,
     /// The exact bytes.
     pub(crate) payload: Vec<u8>,
+    /// The session's words, if they are indexed.
+    pub(crate) bag: Option<Bag>,
+    /// What was taken out of it.
+    pub(crate) replaced: Replaced,
 }
 
 /// The payload. Its members come in this order.
@@ -51,6 +58,8 @@ pub(crate) struct Cleared {
     passed: Passed,
     /// Tags that are labels, by their place: they go around the gate's model of names.
     labels: Vec<(usize, String)>,
+    /// What was taken out.
+    replaced: Replaced,
 }
 
 impl Cleared {
@@ -69,17 +78,24 @@ pub(crate) fn clear(gate: &Gate, session: &Session, request: &StoreRequest) -> R
     let mut tags = request.tags.clone();
     labels.iter().for_each(|(at, _)| tags[*at].clear());
     let whole = json!({ "session": members, "tags": tags, "metadata": request.metadata });
-    let mut passed = gate.pass(&whole);
+    let mut replaced = Replaced::default();
+    let mut passed = gate.pass_telling(&whole, &mut |taken| replaced.add(taken));
     let (session_id, of_id) = gate.name(session.id());
     passed.add(of_id);
     if !passed.critical.is_empty() {
         return Err(Error::Blocked { places: passed.critical });
     }
-    Ok(Cleared { session_id, passed, labels })
+    Ok(Cleared { session_id, passed, labels, replaced })
 }
 
 /// Makes the payload of what was cleared and of the card that was derived from it.
-pub(crate) fn prepare(gate: &Gate, cleared: &Cleared, card: Card, raw: Raw) -> Result<Prepared> {
+pub(crate) fn prepare(
+    gate: &Gate,
+    cleared: &Cleared,
+    card: Card,
+    raw: Raw,
+    index: IndexOf,
+) -> Result<Prepared> {
     let redacted = cleared.passed.redacted.value();
     let session = cleared.session();
     let session = session.value();
@@ -110,13 +126,27 @@ pub(crate) fn prepare(gate: &Gate, cleared: &Cleared, card: Card, raw: Raw) -> R
     let bytes = serde_json::to_vec(&payload).map_err(|_| unserialisable())?;
     let tool = session.get("tool_name").and_then(Value::as_str).unwrap_or_default().to_owned();
     let (session_id, report) = (cleared.session_id.clone(), cleared.passed.report.clone());
-    Ok(Prepared { artifact_type, session_id, tool, tags, card, report, at, payload: bytes })
+    let (bag, replaced) = match index {
+        IndexOf::Session => (Some(Bag::of(session)), cleared.replaced.clone()),
+        IndexOf::Card => (None, Replaced::default()),
+    };
+    Ok(Prepared { artifact_type, session_id, tool, tags, card, report, at, payload: bytes, bag, replaced })
 }
 
 impl Prepared {
     /// The hash that a dry run shows.
     pub(crate) fn sha256(&self) -> String {
         Pointer::of(&self.payload).hex()
+    }
+
+    /// What a search would know of it beside the card.
+    pub(crate) fn indexed(&self) -> Indexed {
+        let words = self.bag.iter().flat_map(|bag| bag.terms().map(|(term, _)| term.to_owned()));
+        Indexed {
+            words: words.collect(),
+            passages: self.bag.as_ref().map_or(0, Bag::passages),
+            replaced_values: self.replaced.values(),
+        }
     }
 
     pub(crate) fn redaction(&self) -> Redaction {

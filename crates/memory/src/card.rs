@@ -43,6 +43,7 @@ use crate::Error;
 use crate::gate::{Gate, NAMES, Redacted};
 
 pub use model::prompt;
+pub(crate) use source::lists_of_ids;
 
 /// The sanitised essence of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::index::{Document, Source};
+use crate::index::{Bag, Document, Source};
 use crate::keys::{Keys, OwnerKey};
 use crate::truth::{StoredRow, Texts, Truth};
 use crate::{Card, Error, Result, when};
@@ -52,6 +52,7 @@ impl Source for TruthSource {
 
 fn document(row: &StoredRow, texts: Texts) -> Document {
     let mut metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
+    let bag = metadata.get("session_index").and_then(Bag::from_json);
     let card: Card = metadata
         .get_mut("memory_card")
         .map(Value::take)
@@ -64,5 +65,6 @@ fn document(row: &StoredRow, texts: Texts) -> Document {
         session_id: texts.source_session_id,
         tool: texts.source_tool,
         created_at: when::parse_text(&row.created_at).unwrap_or_default(),
+        bag,
     }
 }

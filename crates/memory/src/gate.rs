@@ -3,7 +3,7 @@
 //! [`Redacted`] has no public constructor, so whatever takes one (the card, the raw part of an artifact) cannot be
 //! handed unredacted text by mistake. [`Gate::again`] scans what was derived and refuses it if anything is found.
 
-use confidant_redact::{Count, Finding, Options, Redactor, Tier};
+use confidant_redact::{Count, Finding, Options, Redactor, Taken, Tier};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -79,7 +79,12 @@ impl Gate {
     /// Redacts a value.
     #[must_use]
     pub fn pass(&self, value: &Value) -> Passed {
-        let redacted = self.redactor.redact_json(value);
+        self.pass_telling(value, &mut |_| {})
+    }
+
+    /// The same, and shows `taken` each value that is replaced.
+    pub(crate) fn pass_telling(&self, value: &Value, taken: &mut dyn FnMut(Taken<'_>)) -> Passed {
+        let redacted = self.redactor.redact_json_telling(value, taken);
         let critical = redacted.findings.iter().filter(|finding| finding.tier == Tier::Critical);
         Passed {
             critical: critical.map(place).collect(),

@@ -288,6 +288,11 @@ impl Keys {
         owner.key.derive("tags").tag(domain, &bytes)
     }
 
+    /// What makes the terms under which an owner finds what was taken out of their sessions.
+    pub(crate) fn replaced_key(owner: &OwnerKey) -> Key {
+        owner.key.derive("replaced")
+    }
+
     /// Re-seals what a retired root seals under the current one; says how many keys.
     pub(crate) fn rotate(&self, progress: &dyn Fn(u64, u64)) -> Result<u64> {
         self.names()?;

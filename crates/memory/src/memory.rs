@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::blobs::{Blobs, Locator, Removed};
 use crate::cost::Prices;
 use crate::documents::TruthSource;
-use crate::index::Index;
+use crate::index::{Index, Mix};
 use crate::instances::Instances;
 use crate::keys::{ArtifactId, Held, KeyState, Keys, OwnerFiles, OwnerKey, RootSource};
 use crate::locator::LocatorSeal;
@@ -47,8 +47,20 @@ pub struct Parts {
     pub clock: fn() -> i64,
     /// What storage costs.
     pub prices: Prices,
+    /// What a search knows of a session.
+    pub index: IndexOf,
     /// Who is told what was done; nobody in tests of other things.
     pub witness: Option<Arc<dyn Witness>>,
+}
+
+/// What is indexed of a session that is stored from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexOf {
+    /// Its card, the words of its redacted text, and hashes of what was taken out.
+    #[default]
+    Session,
+    /// Its card only.
+    Card,
 }
 
 /// Writes a card by other means than rules, from redacted text only.
@@ -77,6 +89,8 @@ pub(crate) struct Inner {
     pub(crate) default_mode: String,
     pub(crate) sources: Sources,
     pub(crate) clock: fn() -> i64,
+    pub(crate) index_of: IndexOf,
+    mix: Mutex<Mix>,
     prices: Prices,
     pub(crate) witness: Option<Arc<dyn Witness>>,
     /// Open indexes. A key that was destroyed and made again is another owner to them.
@@ -183,12 +197,20 @@ impl Memory {
             default_mode: parts.default_mode,
             sources: parts.sources,
             clock: parts.clock,
+            index_of: parts.index,
+            mix: Mutex::default(),
             prices: parts.prices,
             witness: parts.witness,
             indexes: Mutex::default(),
             folder: parts.folder,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Changes what is mixed into the order of what is found, for measurements. Indexes that are open stay as they are.
+    #[doc(hidden)]
+    pub fn mixing(&self, mix: Mix) {
+        *self.inner.mix.lock() = mix;
     }
 
     /// One owner's memories, on behalf of `actor`, as the audit log names whoever asks.
@@ -644,7 +666,8 @@ impl Inner {
             indexes.clear();
         }
         let keys = OwnerFiles { keys: Arc::clone(&self.keys), owner: owner.clone() };
-        let index = Arc::new(Index::open(&self.index_folder(owner.tag), Arc::new(keys))?);
+        let index = Index::open(&self.index_folder(owner.tag), Arc::new(keys))?.with_mix(*self.mix.lock());
+        let index = Arc::new(index);
         indexes.insert(name, Arc::clone(&index));
         Ok(index)
     }

@@ -1,5 +1,6 @@
 //! One owner's memories: store, search, retrieve, forget.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use confidant_seal::{Key, Kid};
@@ -7,21 +8,21 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::api::{
-    Crypto, DryRun, Forget, Forgotten, Hits, MemoryHit, Preview, QueryRequest, Retrieved, StoreRequest,
-    Stored, Verified,
+    Crypto, DryRun, Forget, Forgotten, Hits, Matched, MemoryHit, Preview, QueryRequest, Retrieved,
+    StoreRequest, Stored, Verified,
 };
 use crate::artifact::{self, ArtifactPlace, Prepared};
 use crate::blobs::{Locator, Pointer, Removed};
-use crate::index::Query;
+use crate::index::{self, Bag, Hit, Query};
 use crate::instances::AtWork;
-use crate::keys::{ArtifactId, OwnerKey};
+use crate::keys::{ArtifactId, Keys, OwnerKey};
 use crate::locator::LocatorSeal;
 use crate::memory::{Inner, blocking, detached};
 use crate::truth::{
     Doomed, Finished, Inserted, NewRow, StoredRow, TaskKind, Texts, Upload, Why, row_refused,
 };
 use crate::witness::Act;
-use crate::{Card, Error, Owner, Result, Session, when};
+use crate::{Card, Error, Owner, Result, Session, replaced, when};
 
 /// One owner's memories: nothing here reaches another's.
 #[derive(Clone, Debug)]
@@ -73,6 +74,7 @@ impl OwnMemory {
                 dry_run: true,
                 preview,
                 redaction: prepared.redaction(),
+                session_index: prepared.indexed(),
                 session_id: prepared.session_id,
                 memory_card: prepared.card,
             })
@@ -99,6 +101,7 @@ impl OwnMemory {
                 limit: request.limit.clamp(1, MOST_HITS),
                 offset: request.offset.min(MOST_OFFSET),
                 now: (self.inner.clock)(),
+                hidden: Vec::new(),
             };
             let hits = blocking(move || own.search(&query)).await?;
             self.note(Act::Queried, hits.hits.len() as u64).await?;
@@ -251,7 +254,7 @@ impl OwnMemory {
             let clean = |card: &Card| inner.gate.again(&serde_json::json!(card)).is_ok();
             let written = written.map(|card| card.settled(&inner.gate).0).filter(clean);
             let card = written.unwrap_or_else(|| Card::derive(&cleared.session()).settled(&inner.gate).0);
-            artifact::prepare(&inner.gate, &cleared, card, raw)
+            artifact::prepare(&inner.gate, &cleared, card, raw, inner.index_of)
         })
         .await
     }
@@ -354,7 +357,7 @@ impl OwnMemory {
             payload_tag: inner.keys.tag(&owner, "payload", &[&prepared.payload, mode.as_bytes()]),
             created_at: when::format(prepared.at.unwrap_or(now)),
             now: when::format(now),
-            texts: texts(prepared),
+            texts: texts(prepared, &Keys::replaced_key(&owner)),
         };
         let vouch = inner.keys.tasks_key()?;
         match inner.truth.insert(&row, &key, &ciphertext, inner.writer(&vouch), lost)? {
@@ -394,14 +397,20 @@ impl OwnMemory {
         let Some(owner) = self.inner.keys.known_owner(&self.owner)? else { return Ok(nothing) };
         let index = self.inner.index(&owner)?;
         let source = self.inner.source(&owner);
-        let found = index.search(query, &source)?;
+        let hidden = replaced::asked(&query.text, &Keys::replaced_key(&owner));
+        let query = Query { hidden, ..query.clone() };
+        let terms = index::terms(&query.text);
+        let found = index.search(&query, &source)?;
         let ids: Vec<u64> = found.iter().map(|hit| hit.id).collect();
         let rows = self.inner.truth.by_ids(owner.tag, &ids)?;
         let mut told = Hits { hits: Vec::with_capacity(rows.len()), ..nothing };
         for row in &rows {
-            let score = found.iter().find(|hit| hit.id == row.id).map_or(0.0, |hit| hit.score);
+            let Some(&of) = found.iter().find(|hit| hit.id == row.id) else { continue };
             match self.inner.open_row(&owner, row) {
-                Ok(Some((_, texts))) => told.hits.push(hit(row, texts, score)),
+                Ok(Some((_, texts))) => {
+                    let matched = matched(&texts, &terms, of);
+                    told.hits.push(hit(row, texts, of.score, matched));
+                }
                 Ok(None) => {}
                 // The others are what was asked for.
                 Err(Error::Tampered { .. }) => told.unreadable += 1,
@@ -556,11 +565,17 @@ impl Beginning {
     }
 }
 
-fn texts(prepared: &Prepared) -> Texts {
-    let metadata = serde_json::json!({
+fn texts(prepared: &Prepared, key: &Key) -> Texts {
+    let mut metadata = serde_json::json!({
         "memory_card": prepared.card,
         "redaction_report": prepared.report,
     });
+    if let Some(mut bag) = prepared.bag.clone() {
+        for (term, count) in prepared.replaced.terms(key) {
+            bag.add(&term, count);
+        }
+        metadata["session_index"] = bag.to_json();
+    }
     Texts {
         tags_json: serde_json::to_string(&prepared.tags).unwrap_or_default(),
         source_session_id: prepared.session_id.clone(),
@@ -571,8 +586,29 @@ fn texts(prepared: &Prepared) -> Texts {
     }
 }
 
-fn hit(row: &StoredRow, texts: Texts, score: f32) -> MemoryHit {
+/// What of a memory fits best: the line of its card with the most of the query's words, and the nearest passage.
+fn matched(texts: &Texts, terms: &HashSet<String>, hit: Hit) -> Option<Matched> {
+    if terms.is_empty() {
+        return None;
+    }
+    let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
+    let lists = ["summary_bullets", "decisions", "todos", "notable_quotes"];
+    let lines = lists.iter().filter_map(|name| metadata.pointer(&format!("/memory_card/{name}"))?.as_array());
+    let lines = lines.flatten().filter_map(Value::as_str);
+    let shared = lines.map(|line| (index::shared(terms, line), line)).filter(|(shared, _)| *shared > 0);
+    let bullet = shared.reduce(|best, other| if other.0 > best.0 { other } else { best });
+    let passages = hit.passage.and_then(|_| Bag::from_json(metadata.get("session_index")?));
+    let matched = Matched {
+        bullet: bullet.map(|(_, line)| line.to_owned()),
+        passage: hit.passage.map(|passage| passage + 1),
+        passages: passages.and_then(|bag| u32::try_from(bag.passages()).ok()),
+    };
+    (matched.bullet.is_some() || matched.passage.is_some()).then_some(matched)
+}
+
+fn hit(row: &StoredRow, texts: Texts, score: f32, matched: Option<Matched>) -> MemoryHit {
     MemoryHit {
+        matched,
         cass_session_id: texts.source_session_id,
         cascade_uri: row.pointer.to_string(),
         artifact_type: row.artifact_type,

@@ -50,6 +50,32 @@ pub fn parse_text(text: &str) -> Option<i64> {
     i64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok()
 }
 
+/// A day as people say and write it, for those who look for it: `8 May 2023 2023-05-08`.
+pub(crate) fn spoken(millis: i64) -> String {
+    let written = format(millis);
+    let day = written.split('T').next().unwrap_or_default();
+    let mut parts = day.split('-');
+    let (year, month) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let date = parts.next().unwrap_or_default().trim_start_matches('0');
+    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    format!("{date} {} {year} {day}", month.unwrap_or(&""))
+}
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
 /// Writes RFC 3339 in UTC; seconds only, unless there is a fraction.
 #[must_use]
 pub fn format(millis: i64) -> String {

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::finding::{self, Count, Finding, Hit};
 use crate::placeholders::{self, Placeholders};
-use crate::rules::{self, Family, Rule};
+use crate::rules::{self, Family, NAME, Rule};
 use crate::{Redactor, keys, stream};
 
 /// A redacted JSON value.
@@ -37,11 +37,18 @@ impl Redactor {
     /// Redacts every leaf and every key of a JSON value.
     #[must_use]
     pub fn redact_json(&self, value: &Value) -> RedactedJson {
-        let mut walk = Walk::new(self, Kinds::default());
+        self.redact_json_telling(value, &mut |_| {})
+    }
+
+    /// The same, and shows `taken` each value that is replaced, for whoever must recognise it again without keeping it. A
+    /// value may be shown more than once.
+    #[must_use]
+    pub fn redact_json_telling(&self, value: &Value, taken: &mut dyn FnMut(Taken<'_>)) -> RedactedJson {
+        let mut walk = Walk::new(self, Kinds::default(), &mut *taken);
         let mut redacted = walk.value(value, "", None, 0);
         let Walk { mut findings, kinds, .. } = walk;
         if kinds.differ {
-            let mut again = Walk::new(self, Kinds { settled: true, ..kinds });
+            let mut again = Walk::new(self, Kinds { settled: true, ..kinds }, taken);
             redacted = again.value(value, "", None, 0);
             findings = again.findings;
         }
@@ -84,16 +91,53 @@ impl Kinds {
     }
 }
 
+/// A value that was taken out. Nobody is to keep it.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Taken<'t> {
+    /// What kind of value it is.
+    pub kind: TakenKind,
+    /// The value itself.
+    pub value: &'t str,
+}
+
+impl std::fmt::Debug for Taken<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Taken").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// What a value that was taken out is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TakenKind {
+    /// The name of a person.
+    Name,
+    /// It says who or where somebody is, or is one of the words that are always replaced.
+    Personal,
+    /// It opens something, or may.
+    Secret,
+}
+
+fn kind(rule: &Rule) -> TakenKind {
+    match rule.family {
+        _ if rule.id == NAME.id => TakenKind::Name,
+        Family::Personal | Family::Loose | Family::Dictionary => TakenKind::Personal,
+        _ => TakenKind::Secret,
+    }
+}
+
 struct Walk<'r> {
     redactor: &'r Redactor,
     placeholders: Placeholders,
     findings: Vec<Finding>,
     kinds: Kinds,
+    taken: &'r mut dyn FnMut(Taken<'_>),
 }
 
 impl<'r> Walk<'r> {
-    fn new(redactor: &'r Redactor, kinds: Kinds) -> Self {
-        Self { redactor, placeholders: Placeholders::default(), findings: Vec::new(), kinds }
+    fn new(redactor: &'r Redactor, kinds: Kinds, taken: &'r mut dyn FnMut(Taken<'_>)) -> Self {
+        Self { redactor, placeholders: Placeholders::default(), findings: Vec::new(), kinds, taken }
     }
 
     fn value(&mut self, value: &Value, path: &str, key: Option<&str>, depth: usize) -> Value {
@@ -220,6 +264,7 @@ impl<'r> Walk<'r> {
             let numbering = self.redactor.options.numbering;
             let rule = self.kinds.of(value, hit.rule);
             out.push_str(&self.placeholders.placeholder(numbering, rule.label, value));
+            (self.taken)(Taken { kind: kind(rule), value });
             let start = points + before.chars().count();
             points = start + value.chars().count();
             at = hit.end;

@@ -48,7 +48,7 @@ mod scan;
 mod stream;
 
 pub use finding::{Count, Finding, Tier};
-pub use json::RedactedJson;
+pub use json::{RedactedJson, Taken, TakenKind};
 pub use lenient::{read_json, with_whole_pairs};
 pub use normalise::is_invisible;
 pub use placeholders::Numbering;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use confidant_memory::Gate;
 use confidant_memory::blobs::Blobs;
 use confidant_memory::blobs::cascade::{self, CascadeSettings};
 use confidant_memory::blobs::local::Local;
@@ -15,6 +14,7 @@ use confidant_memory::cost::Prices;
 use confidant_memory::import::Root;
 use confidant_memory::regular;
 use confidant_memory::source::{Adapter, Sources};
+use confidant_memory::{Gate, IndexOf};
 use confidant_redact::Options;
 use serde::Deserialize;
 
@@ -44,6 +44,8 @@ pub(crate) struct MemorySection {
     cascade_max_fee_ulume: u64,
     /// Who writes cards.
     pub(crate) card: CardBy,
+    /// What a search knows of a session that is stored from now on.
+    pub(crate) index: IndexBy,
     /// Whether people's names are redacted.
     redact_names: bool,
     /// Words that are always redacted.
@@ -73,6 +75,26 @@ pub(crate) enum CardBy {
     Model,
 }
 
+/// What is indexed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IndexBy {
+    /// The card, and the words of the redacted session.
+    #[default]
+    Session,
+    /// The card only.
+    Card,
+}
+
+impl From<IndexBy> for IndexOf {
+    fn from(by: IndexBy) -> Self {
+        match by {
+            IndexBy::Session => Self::Session,
+            IndexBy::Card => Self::Card,
+        }
+    }
+}
+
 impl Default for MemorySection {
     fn default() -> Self {
         Self {
@@ -86,6 +108,7 @@ impl Default for MemorySection {
             cascade_command: Vec::new(),
             cascade_max_fee_ulume: 1_000_000,
             card: CardBy::Rules,
+            index: IndexBy::Session,
             redact_names: true,
             always_redact: Vec::new(),
             never_redact: Vec::new(),

@@ -326,7 +326,7 @@ fn open_item(item: &Value) -> Option<&str> {
 }
 
 /// Ids and times tell a person nothing.
-fn lists_of_ids(name: &str) -> bool {
+pub(crate) fn lists_of_ids(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.ends_with("id")
         || name.ends_with("ids")

@@ -16,7 +16,7 @@ use super::{FileKeys, of_io};
 use crate::Result;
 
 /// Changes with everything that decides what is in the files: analysis, weights, fields, forms.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// The segments of an index, in order of id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,6 +14,9 @@ pub(super) const WIDTH: usize = 128;
 /// A unit vector, 127 times each coordinate; zeros for what has no place, which is near to nothing.
 pub(super) type Vector = [i8; WIDTH];
 
+/// The place of what has none.
+pub(super) const NOWHERE: Vector = [0; WIDTH];
+
 /// The place of a card. What it is called counts twice.
 pub(super) fn of_card(card: &Card) -> Vector {
     let mut sum = Sum::default();
@@ -24,11 +27,16 @@ pub(super) fn of_card(card: &Card) -> Vector {
     sum.unit()
 }
 
-/// The place of what somebody looks for; nothing if it has none.
-pub(super) fn of_query(text: &str) -> Option<Vector> {
+/// The place of a text; [`NOWHERE`] if it has none.
+pub(super) fn of_text(text: &str) -> Vector {
     let mut sum = Sum::default();
     sum.add(text, 1.0);
-    let unit = sum.unit();
+    sum.unit()
+}
+
+/// The place of what somebody looks for; nothing if it has none.
+pub(super) fn of_query(text: &str) -> Option<Vector> {
+    let unit = of_text(text);
     (unit != NOWHERE).then_some(unit)
 }
 
@@ -169,7 +177,6 @@ impl Table {
 }
 
 const FILE: &[u8] = include_bytes!("../../data/meaning.bin");
-const NOWHERE: Vector = [0; WIDTH];
 /// The longest piece.
 const LONGEST: usize = 18;
 /// Letters of a piece, on average and doubled, below which a word is not understood.

@@ -13,6 +13,7 @@
 //! replaced whole. What is not in a segment yet is the tail: the same terms, weights and statistics, in memory. Files do
 //! not go through tantivy's own writer, which would start threads and take some 50 ms for a card.
 
+mod bag;
 mod container;
 mod directory;
 mod manifest;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use confidant_seal::Key;
 use parking_lot::{Mutex, MutexGuard};
 
+pub use self::bag::Bag;
 use self::manifest::Manifest;
 use self::pages::Pages;
 #[doc(hidden)]
@@ -43,6 +45,7 @@ pub use self::rank::Mix;
 use self::search::{Found, Snapshot};
 use self::segment::Segment;
 use self::tail::Tail;
+pub(crate) use self::words::fold;
 use self::writer::Busy;
 use crate::{Card, Error, Result};
 
@@ -61,6 +64,8 @@ pub struct Document {
     pub tool: String,
     /// When the session was, in milliseconds since 1970.
     pub created_at: i64,
+    /// The session's own words, if they are indexed.
+    pub bag: Option<Bag>,
 }
 
 /// Where documents come from: the truth. Ids grow: a document that appears later has a higher id than all before it.
@@ -103,6 +108,17 @@ pub struct Query {
     pub offset: usize,
     /// The present, for recency.
     pub now: i64,
+    /// What of the text may have been taken out of sessions.
+    pub hidden: Vec<Hidden>,
+}
+
+/// What may have been taken out of a session, as a search asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// The term under which it would be found.
+    pub term: String,
+    /// The words of the query that it was made of, folded.
+    pub words: Vec<String>,
 }
 
 /// A document that was found.
@@ -112,6 +128,8 @@ pub struct Hit {
     pub id: u64,
     /// How well it fits; higher is better.
     pub score: f32,
+    /// The passage of the session that is nearest in meaning, from 0, if one is near.
+    pub passage: Option<u32>,
 }
 
 /// The search index of one owner.
@@ -199,7 +217,11 @@ impl Index {
             let ids: Vec<u64> = some.iter().map(|candidate| candidate.id).collect();
             let live: HashSet<u64> = source.live(&ids)?.into_iter().collect();
             let some = some.iter().filter(|candidate| live.contains(&candidate.id));
-            hits.extend(some.map(|candidate| Hit { id: candidate.id, score: candidate.score }));
+            hits.extend(some.map(|candidate| Hit {
+                id: candidate.id,
+                score: candidate.score,
+                passage: candidate.passage,
+            }));
             if hits.len() >= wanted {
                 break;
             }
@@ -351,6 +373,22 @@ impl Index {
         let Some(_held) = self.hold(Busy::Wait)? else { return Ok(()) };
         if Manifest::bytes(&self.folder)?.as_ref() == found { self.start_again() } else { Ok(()) }
     }
+}
+
+/// The distinct terms of a query.
+pub(crate) fn terms(text: &str) -> HashSet<String> {
+    words::query_terms(text).into_iter().map(|(term, _)| term).collect()
+}
+
+/// How many of these terms a text has.
+pub(crate) fn shared(terms: &HashSet<String>, text: &str) -> usize {
+    let mut found = HashSet::new();
+    words::document_terms(text, &mut |term| {
+        if let Some(term) = terms.get(term) {
+            found.insert(term);
+        }
+    });
+    found.len()
 }
 
 fn damaged() -> Error {

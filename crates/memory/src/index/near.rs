@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use super::Source;
-use super::meaning::{self, Vector};
+use super::meaning::{self, Vector, WIDTH};
 use super::search::{Asked, Candidate, Place, Snapshot, tail_candidate};
 use super::vectors::{self, Sketch};
 
@@ -52,6 +52,24 @@ pub(super) fn nearness(snapshot: &Snapshot, place: Place, meaning: &Vector) -> i
             meaning::nearness(meaning, snapshot.segments[i].vectors.get(row)?.as_slice())
         }
         Place::Tail(i) => meaning::nearness(meaning, &snapshot.tail.rows[i].vector.map(i8::cast_unsigned)),
+    })
+}
+
+/// The nearest passage of a session: how near it is, and which it is.
+pub(super) fn passage(snapshot: &Snapshot, place: Place, meaning: &Vector) -> io::Result<Option<(f32, u32)>> {
+    let nearest = |places: &mut dyn Iterator<Item = f32>| {
+        (0..).zip(places).map(|(at, near)| (near, at)).reduce(|a, b| if b.0 > a.0 { b } else { a })
+    };
+    Ok(match place {
+        Place::Segment(i, row) => {
+            let bytes = snapshot.segments[i].vectors.passages(row)?;
+            let places: &[[u8; WIDTH]] = bytes.as_slice().as_chunks().0;
+            nearest(&mut places.iter().map(|place| meaning::nearness(meaning, place)))
+        }
+        Place::Tail(i) => {
+            let places = &snapshot.tail.rows[i].passages;
+            nearest(&mut places.iter().map(|p| meaning::nearness(meaning, &p.map(i8::cast_unsigned))))
+        }
     })
 }
 
@@ -118,4 +136,4 @@ const OF_SESSION: usize = 2;
 /// Sketches that are looked at, newest segments first; 16 bytes each in memory.
 const SKETCHES: usize = 250_000;
 /// Below this, two texts have nothing in common.
-const CLEARLY: f32 = 0.4;
+pub(super) const CLEARLY: f32 = 0.4;

@@ -3,7 +3,7 @@
 //! One set of statistics covers files and tail, so a card scores the same wherever it is. Words that nobody wrote are
 //! replaced by their likely spellings; what a query can make us do is bounded by the constants below.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use tantivy::Term;
@@ -13,6 +13,7 @@ use tantivy::query::{
 };
 use tantivy::schema::{Field, IndexRecordOption};
 
+use super::Query as Asked;
 use super::search::Snapshot;
 use super::segment::Segment;
 use super::words::{self, TermKind};
@@ -35,21 +36,34 @@ pub(super) struct Planned {
 
 impl Plan {
     /// Plans a search for a text.
-    pub(super) fn new(snapshot: &Snapshot, text: &str) -> io::Result<Self> {
+    pub(super) fn new(snapshot: &Snapshot, query: &Asked) -> io::Result<Self> {
         let (mut documents, mut tokens) = (snapshot.tail.rows.len() as u64, snapshot.tail.tokens);
         for segment in &snapshot.segments {
             documents += u64::from(segment.info.documents);
             tokens += segment.words.total_num_tokens();
         }
-        let asked = words::query_terms(text);
+        let asked = words::query_terms(&query.text);
         let mut found: HashMap<String, (f32, u64)> = HashMap::new();
+        // Words that were taken out as somebody's name are not misspelled.
+        let mut known: HashSet<&str> = HashSet::new();
+        for hidden in &query.hidden {
+            let frequency = frequency(snapshot, &hidden.term)?;
+            if frequency > 0 {
+                found.insert(hidden.term.clone(), (1.0, frequency));
+                known.extend(hidden.words.iter().map(String::as_str));
+            }
+        }
+        let mut whole: HashSet<String> = HashSet::new();
+        for word in known {
+            whole.extend(words::query_terms(word).into_iter().map(|(term, _)| term));
+        }
         let mut spelled = 0;
         for (i, (term, kind)) in asked.iter().enumerate() {
             let frequency = frequency(snapshot, term)?;
             if frequency > 0 {
                 found.insert(term.clone(), (1.0, frequency));
             }
-            let rare = frequency <= documents / RARE;
+            let rare = frequency <= documents / RARE && !whole.contains(term);
             if rare && *kind == TermKind::Word && spelled < SPELLED && term.chars().count() >= SHORTEST {
                 spelled += 1;
                 let last = i + 1 == asked.len();

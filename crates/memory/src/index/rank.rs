@@ -17,13 +17,15 @@ pub struct Mix {
     pub neighbour: f32,
     /// What being alike in meaning weighs against the best card's words.
     pub meaning: f32,
+    /// What the nearest passage of a session weighs against the best card's words.
+    pub passage: f32,
     /// What the newest card gains over an old one.
     pub recency: f32,
 }
 
 impl Default for Mix {
     fn default() -> Self {
-        Self { neighbour: 0.1, meaning: 1.0, recency: 0.1 }
+        Self { neighbour: 0.1, meaning: 1.0, passage: 1.0, recency: 0.1 }
     }
 }
 
@@ -42,9 +44,17 @@ pub(super) fn rank(
         let best = found.iter().map(|candidate| candidate.score).reduce(f32::max).unwrap_or(1.0);
         let known: HashSet<u64> = found.iter().map(|candidate| candidate.id).collect();
         found.extend(near::nearest(snapshot, asked, &known, meaning, source)?);
-        for candidate in &mut found {
+        // Passages are read of those that may still be among the first.
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        for (at, candidate) in found.iter_mut().enumerate() {
             let near = near::nearness(snapshot, candidate.place, meaning)?;
             candidate.score += mix.meaning * best * near.max(0.0);
+            if at < WITH_PASSAGES
+                && let Some((near, passage)) = near::passage(snapshot, candidate.place, meaning)?
+            {
+                candidate.score += mix.passage * best * near.max(0.0);
+                candidate.passage = (near >= near::CLEARLY).then_some(passage);
+            }
         }
     }
     found.sort_unstable_by(|a, b| b.cmp(a));
@@ -86,5 +96,7 @@ fn lend(found: &mut [Candidate], share: f32, source: &dyn Source) {
     }
 }
 
+/// Candidates whose passages are looked at.
+const WITH_PASSAGES: usize = 64;
 /// Half an hour, in milliseconds.
 const BESIDE: u64 = 30 * 60 * 1000;

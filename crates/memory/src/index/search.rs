@@ -43,6 +43,8 @@ pub(super) struct Candidate {
     pub(super) id: u64,
     pub(super) session: u64,
     pub(super) place: Place,
+    /// Its passage that is nearest in meaning.
+    pub(super) passage: Option<u32>,
 }
 
 /// Where a card is.
@@ -87,7 +89,7 @@ impl Snapshot {
         // The same depth for the first pages, so that going on to the next one does not reorder them.
         let depth = wanted.next_power_of_two().max(CANDIDATES);
         let mut top = Top::new(depth);
-        let plan = Plan::new(self, &query.text)?;
+        let plan = Plan::new(self, query)?;
         if !plan.terms.is_empty() {
             self.tail_matches(&plan, &asked, &mut top);
             for i in self.newest_first() {
@@ -212,7 +214,7 @@ impl Snapshot {
 }
 
 pub(super) fn tail_candidate(i: usize, row: &Row, score: f32) -> Candidate {
-    Candidate { score, at: row.at, id: row.id, session: row.session, place: Place::Tail(i) }
+    Candidate { score, at: row.at, id: row.id, session: row.session, place: Place::Tail(i), passage: None }
 }
 
 impl Segment {
@@ -223,6 +225,7 @@ impl Segment {
             id: self.ids.get_val(row),
             session: self.sessions.get_val(row),
             place: Place::Segment(i, row),
+            passage: None,
         }
     }
 }

@@ -26,9 +26,9 @@ use super::container::{Container, Damaged, Parts};
 use super::directory::SealedDirectory;
 use super::meaning::{self, Vector, WIDTH};
 use super::pages::Pages;
-use super::vectors::{self, Vectors};
-use super::{Document, FileKeys, words};
-use crate::Result;
+use super::vectors::{self, Passages, Vectors};
+use super::{Bag, Document, FileKeys, words};
+use crate::{Result, when};
 
 /// What the manifest says of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,11 +42,21 @@ pub(super) struct Info {
     /// Earliest and latest time.
     pub(super) from: i64,
     pub(super) until: i64,
+    /// How many terms its documents have, each document's counted once: what rewriting it costs.
+    pub(super) terms: u64,
 }
 
 impl Info {
     fn empty() -> Self {
-        Self { name: String::new(), documents: 0, first: u64::MAX, last: 0, from: i64::MAX, until: i64::MIN }
+        Self {
+            name: String::new(),
+            documents: 0,
+            first: u64::MAX,
+            last: 0,
+            from: i64::MAX,
+            until: i64::MIN,
+            terms: 0,
+        }
     }
 
     fn add(&mut self, id: u64, at: i64) {
@@ -93,6 +103,15 @@ pub(super) fn terms(document: &Document, each: &mut dyn FnMut(&str)) {
     }
     field(1, &document.tool);
     field(1, &document.session_id);
+    let Some(bag) = &document.bag else { return };
+    // People ask for what was in May, or on the 8th.
+    field(1, &when::spoken(document.created_at));
+    for (term, count) in bag.terms() {
+        for _ in 0..(count as usize).min(left) {
+            each(term);
+        }
+        left = left.saturating_sub(count as usize);
+    }
 }
 
 /// A session's id as a number: equal for equal ids, and that is all it is for.
@@ -108,6 +127,7 @@ pub(super) struct Maker {
     fields: Fields,
     info: Info,
     vectors: Vec<Vector>,
+    passages: Passages,
     text: String,
 }
 
@@ -117,7 +137,15 @@ impl Maker {
         let memory = RamDirectory::create();
         let builder = IndexBuilder::new().schema(schema).tokenizers(tokenizers());
         let writer = builder.single_segment_index_writer(memory.clone(), ARENA)?;
-        Ok(Self { writer, memory, fields, info: Info::empty(), vectors: Vec::new(), text: String::new() })
+        Ok(Self {
+            writer,
+            memory,
+            fields,
+            info: Info::empty(),
+            vectors: Vec::new(),
+            passages: Passages::default(),
+            text: String::new(),
+        })
     }
 
     pub(super) fn add(&mut self, document: Document) -> tantivy::Result<()> {
@@ -136,13 +164,20 @@ impl Maker {
         row.add_u64(self.fields.session, session_number(&document.session_id));
         self.writer.add_document(row)?;
         self.info.add(document.id, document.created_at);
+        self.info.terms += CARD_TERMS + document.bag.as_ref().map_or(0, |bag| bag.terms().count() as u64);
         self.vectors.push(meaning::of_card(&document.card));
+        self.passages.push(document.bag.as_ref().map_or(&[][..], Bag::places));
         Ok(())
     }
 
     /// How many documents there are.
     pub(super) fn documents(&self) -> u32 {
         self.info.documents
+    }
+
+    /// What rewriting it would cost.
+    pub(super) fn terms(&self) -> u64 {
+        self.info.terms
     }
 
     /// The highest id so far.
@@ -152,13 +187,14 @@ impl Maker {
 
     /// About how much memory it takes by now.
     pub(super) fn memory(&self) -> usize {
-        self.writer.mem_usage() + self.vectors.len() * WIDTH
+        self.writer.mem_usage() + (self.vectors.len() + self.passages.len()) * WIDTH
     }
 
     pub(super) fn finish(self) -> tantivy::Result<Made> {
         let index = self.writer.finalize()?;
         let mut parts = parts_of(&index, &self.memory)?;
         parts.extend(vectors::parts(&self.vectors));
+        parts.extend(self.passages.parts());
         Ok(Made { info: self.info, parts })
     }
 }
@@ -198,6 +234,11 @@ pub(super) fn merge(segments: &[Arc<Segment>], without: &HashSet<u64>) -> Result
     let mut parts = parts().map_err(|error| super::of_tantivy(&error))?;
     let all: Vec<&Vectors> = segments.iter().map(|segment| &segment.vectors).collect();
     parts.extend(vectors::merged(&all, &rows).map_err(|error| super::of_io(&error))?);
+    // What left took its share of the terms along, about.
+    let (before, documents) = segments.iter().fold((0, 0), |(terms, documents), segment| {
+        (terms + segment.info.terms, documents + u64::from(segment.info.documents))
+    });
+    info.terms = before * u64::from(info.documents) / documents.max(1);
     Ok(Some(Made { info, parts }))
 }
 
@@ -355,5 +396,7 @@ const META: &str = "meta.json";
 const ARENA: usize = 3_000_000;
 /// Terms of one document that count, so that one huge card cannot swell the files.
 const DOCUMENT_TERMS: usize = 20_000;
+/// Terms of a card, about.
+const CARD_TERMS: u64 = 60;
 const FIELD_BYTES: usize = 64 * 1024;
 const TAGS: usize = 256;

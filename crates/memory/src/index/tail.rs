@@ -30,6 +30,8 @@ pub(super) struct Row {
     pub(super) tags: Vec<String>,
     /// Its place in meaning.
     pub(super) vector: Vector,
+    /// Those of its passages.
+    pub(super) passages: Vec<Vector>,
     tokens: u32,
 }
 
@@ -67,6 +69,7 @@ impl Tail {
                 session: segment::session_number(&document.session_id),
                 length: FieldNormReader::fieldnorm_to_id(tokens),
                 vector: meaning::of_card(&document.card),
+                passages: document.bag.as_ref().map(|bag| bag.places().to_vec()).unwrap_or_default(),
                 tags: document.tags,
                 tokens,
             });

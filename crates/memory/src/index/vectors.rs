@@ -46,7 +46,42 @@ pub(super) fn merged(segments: &[&Vectors], rows: &[(usize, u32)]) -> io::Result
         let places: &[[u8; WIDTH]] = all[segment].as_slice().as_chunks().0;
         places[row as usize].map(u8::cast_signed)
     };
-    Ok(parts(&rows.iter().map(vector).collect::<Vec<Vector>>()))
+    let mut merged = parts(&rows.iter().map(vector).collect::<Vec<Vector>>());
+    let mut passages = Passages::default();
+    for &(segment, row) in rows {
+        let places = segments[segment].passages(row)?;
+        let places: &[[u8; WIDTH]] = places.as_slice().as_chunks().0;
+        passages.push(&places.iter().map(|place| place.map(u8::cast_signed)).collect::<Vec<Vector>>());
+    }
+    merged.extend(passages.parts());
+    Ok(merged)
+}
+
+/// Places of the passages of documents that come one after another.
+#[derive(Debug, Default)]
+pub(super) struct Passages {
+    places: Vec<Vector>,
+    /// How many there are up to each document.
+    ends: Vec<u32>,
+}
+
+impl Passages {
+    /// Adds those of the next document.
+    pub(super) fn push(&mut self, places: &[Vector]) {
+        self.places.extend_from_slice(places);
+        self.ends.push(u32::try_from(self.places.len()).unwrap_or(u32::MAX));
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The parts of a container that hold them.
+    pub(super) fn parts(&self) -> Parts {
+        let places: Vec<u8> = self.places.iter().flatten().map(|v| v.cast_unsigned()).collect();
+        let ends: Vec<u8> = self.ends.iter().flat_map(|end| end.to_le_bytes()).collect();
+        vec![(PASSAGES.to_owned(), OwnedBytes::new(places)), (ENDS.to_owned(), OwnedBytes::new(ends))]
+    }
 }
 
 /// The places of an open segment.
@@ -54,6 +89,8 @@ pub(super) struct Vectors {
     container: Arc<Container>,
     exact: Range<u64>,
     signs: Range<u64>,
+    passages: Range<u64>,
+    ends: Range<u64>,
     /// All sketches, once somebody looked for meaning.
     sketches: OnceLock<Vec<Sketch>>,
 }
@@ -66,13 +103,29 @@ impl Vectors {
             (part.end - part.start == u64::from(rows) * width as u64).then_some(part).ok_or(Damaged)
         };
         let (exact, signs) = (part(VECTORS, WIDTH)?, part(SKETCHES, WIDTH / 8)?);
-        Ok(Self { container, exact, signs, sketches: OnceLock::new() })
+        let ends = part(ENDS, 4)?;
+        let passages = container.part(PASSAGES).ok_or(Damaged)?;
+        Ok(Self { container, exact, signs, passages, ends, sketches: OnceLock::new() })
     }
 
     /// The place of a row.
     pub(super) fn get(&self, row: u32) -> io::Result<OwnedBytes> {
         let start = self.exact.start + u64::from(row) * WIDTH as u64;
         self.container.read(start..start + WIDTH as u64)
+    }
+
+    /// The places of a row's passages, one after another.
+    pub(super) fn passages(&self, row: u32) -> io::Result<OwnedBytes> {
+        let at = self.ends.start + u64::from(row) * 4;
+        let (from, until) = (at.saturating_sub(4).max(self.ends.start), at + 4);
+        let bytes = self.container.read(from..until)?;
+        let end = |at: usize| bytes.as_slice()[at..].first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+        let (first, last) = if row == 0 { (0, end(0)) } else { (end(0), end(4)) };
+        let place = |number: u32| self.passages.start + u64::from(number) * WIDTH as u64;
+        if first > last || place(last) > self.passages.end {
+            return Err(Damaged.into());
+        }
+        self.container.read(place(first)..place(last))
     }
 
     /// All sketches, one a row.
@@ -89,3 +142,5 @@ impl Vectors {
 
 const VECTORS: &str = "vectors";
 const SKETCHES: &str = "sketches";
+const PASSAGES: &str = "passages";
+const ENDS: &str = "passage ends";

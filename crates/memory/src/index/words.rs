@@ -186,7 +186,7 @@ fn humps(part: &str) -> Vec<usize> {
 }
 
 /// Lower case without diacritics.
-pub(super) fn fold(text: &str) -> String {
+pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }

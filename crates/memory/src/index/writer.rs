@@ -70,7 +70,7 @@ impl Index {
     pub(super) fn take_in(&self, source: &dyn Source, held: &Held<'_>) -> Result<u64> {
         let mut manifest = self.current(source, held)?;
         let mut maker = Maker::new().map_err(|error| of_tantivy(&error))?;
-        while maker.documents() < LARGEST && maker.memory() < MEMORY {
+        while maker.documents() < LARGEST && maker.terms() < MOST_TERMS && maker.memory() < MEMORY {
             let after = maker.last().unwrap_or(manifest.covered);
             let left = usize::try_from(LARGEST - maker.documents()).unwrap_or(READ);
             let mut more = source.documents(after, READ.min(left))?;
@@ -161,12 +161,14 @@ impl Index {
     /// document costs no more than rewriting that many. What the source no longer has is left behind.
     fn merge_small(&self, manifest: &mut Manifest, source: &dyn Source) -> Result<()> {
         let mut first = manifest.segments.len();
-        let mut together = 0;
+        let (mut together, mut terms) = (0, 0);
         for (i, info) in manifest.segments.iter().enumerate().rev() {
-            if together > 0 && (info.documents > together || info.documents + together > LARGEST) {
+            let large = info.documents + together > LARGEST || info.terms + terms > MOST_TERMS;
+            if together > 0 && (info.documents > together || large) {
                 break;
             }
             together += info.documents;
+            terms += info.terms;
             first = i;
         }
         if manifest.segments.len() - first < 2 {
@@ -243,3 +245,5 @@ const MEMORY: usize = 96 * 1024 * 1024;
 const READ: usize = 512;
 /// The largest segment.
 const LARGEST: u32 = 50_000;
+/// Terms of the largest segment, each document's counted once.
+const MOST_TERMS: u64 = 4_000_000;

@@ -9,7 +9,9 @@ use async_trait::async_trait;
 use confidant_memory::api::{QueryRequest, StoreRequest, Stored};
 use confidant_memory::blobs::{Blobs, Locator, Pointer, Removed};
 use confidant_memory::source::Sources;
-use confidant_memory::{Error, Gate, Key, Memory, OwnMemory, Owner, Parts, Result, RootSource, Roots};
+use confidant_memory::{
+    Error, Gate, IndexOf, Key, Memory, OwnMemory, Owner, Parts, Result, RootSource, Roots,
+};
 use confidant_seal::{TenantId, UserId};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -192,6 +194,7 @@ impl Place {
             roots: Box::new(self.safe.clone()),
             gate: Gate::new(options).unwrap(),
             card_writer: None,
+            index: IndexOf::default(),
             stores,
             default_mode: "mock".to_owned(),
             sources: Sources::default(),

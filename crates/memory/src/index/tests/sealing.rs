@@ -3,13 +3,13 @@
 use super::super::*;
 use super::support::*;
 
-const MARKERS: [&str; 11] = [
+const MARKERS: [&str; 12] = [
     "mktitle", "mkbullet", "mkdecide", "mktodoxx", "mkentity", "mkkeywrd", "mkquotes", "mktagxxx",
-    "mksessio", "mktoolxx", "words",
+    "mksessio", "mktoolxx", "mkwordxx", "words",
 ];
 
 fn marked(id: u64) -> Document {
-    let [title, bullet, decision, todo, entity, keyword, quote, tag, session, tool, _] =
+    let [title, bullet, decision, todo, entity, keyword, quote, tag, session, tool, said, _] =
         MARKERS.map(|marker| format!("{marker} {marker}{id}"));
     Document {
         id,
@@ -26,6 +26,7 @@ fn marked(id: u64) -> Document {
         session_id: session,
         tool,
         created_at: 1,
+        bag: Some(Bag::of(&serde_json::json!({ "content": said }))),
     }
 }
 
@@ -40,7 +41,7 @@ fn nothing_readable_is_on_disk() {
     rig.index.catch_up(&truth, true).unwrap();
     (301..=600).for_each(|id| truth.add(marked(id)));
     rig.index.catch_up(&truth, false).unwrap();
-    for marker in &MARKERS[..10] {
+    for marker in &MARKERS[..11] {
         assert_eq!(rig.index.search(&query(marker), &truth).unwrap().len(), 10, "{marker}");
     }
     truth.delete(5);

@@ -156,9 +156,12 @@ pub(super) fn generated(id: u64) -> Document {
         keywords: vec![text(1), text(1)],
         notable_quotes: vec![text(6)],
     };
+    // Some are of before sessions were indexed.
+    let bag = (id % 3 > 0).then(|| Bag::of(&serde_json::json!({ "content": text(60) })));
     Document {
         id,
         card,
+        bag,
         tags: vec![format!("tag{}", id % 7), format!("rare{}", id % 101)],
         session_id: format!("session-{}", id / 3),
         tool: "tool".to_owned(),
