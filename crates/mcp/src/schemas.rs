@@ -122,6 +122,18 @@ pub(super) fn hits_output() -> Schema {
             "tags": { "type": "array", "items": { "type": "string" } },
             "created_at": text("When the session took place, in RFC 3339."),
             "score": { "type": "number", "description": "How well it fits; lower is better." },
+            "superseded": {
+                "type": "array",
+                "description": "Lines that a later memory states otherwise.",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "line": text("What was so."),
+                        "now": text("What is so now."),
+                        "by": text("cascade_uri of the later memory.")
+                    }
+                }
+            },
             "matched": {
                 "type": "object",
                 "description": "What of it fits best.",

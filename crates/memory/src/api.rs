@@ -222,6 +222,20 @@ pub struct MemoryHit {
     /// What of it fits the query best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matched: Option<Matched>,
+    /// Lines of its card that a later memory among these states otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub superseded: Vec<Overturned>,
+}
+
+/// A line that is no longer so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Overturned {
+    /// What was so.
+    pub line: String,
+    /// What the later memory says.
+    pub now: String,
+    /// Which memory that is.
+    pub by: String,
 }
 
 /// What of a memory fits a query best.

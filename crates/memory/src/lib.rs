@@ -12,7 +12,6 @@ pub mod api;
 mod artifact;
 pub mod blobs;
 pub mod card;
-#[cfg_attr(not(test), expect(dead_code, reason = "to be asked where hits are put together"))]
 mod corrections;
 pub mod cost;
 mod db;

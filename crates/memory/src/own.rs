@@ -8,11 +8,12 @@ use futures_util::future::BoxFuture;
 use serde_json::Value;
 
 use crate::api::{
-    Crypto, DryRun, Forget, Forgotten, Hits, Matched, MemoryHit, Preview, QueryRequest, Retrieved,
-    StoreRequest, Stored, Verified,
+    Crypto, DryRun, Forget, Forgotten, Hits, Matched, MemoryHit, Overturned, Preview, QueryRequest,
+    Retrieved, StoreRequest, Stored, Verified,
 };
 use crate::artifact::{self, ArtifactPlace, Prepared};
 use crate::blobs::{Locator, Pointer, Removed};
+use crate::corrections::{self, Fact, Superseded};
 use crate::index::{self, Bag, Hit, Query};
 use crate::instances::AtWork;
 use crate::keys::{ArtifactId, Keys, OwnerKey};
@@ -404,18 +405,24 @@ impl OwnMemory {
         let ids: Vec<u64> = found.iter().map(|hit| hit.id).collect();
         let rows = self.inner.truth.by_ids(owner.tag, &ids)?;
         let mut told = Hits { hits: Vec::with_capacity(rows.len()), ..nothing };
+        let mut cards = Vec::with_capacity(rows.len());
         for row in &rows {
             let Some(&of) = found.iter().find(|hit| hit.id == row.id) else { continue };
             match self.inner.open_row(&owner, row) {
                 Ok(Some((_, texts))) => {
-                    let matched = matched(&texts, &terms, of);
+                    let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
+                    let matched = matched(&metadata, &terms, of);
                     told.hits.push(hit(row, texts, of.score, matched));
+                    cards.push(metadata);
                 }
                 Ok(None) => {}
                 // The others are what was asked for.
                 Err(Error::Tampered { .. }) => told.unreadable += 1,
                 Err(error) => return Err(error),
             }
+        }
+        if !terms.is_empty() {
+            mark_overturned(&mut told.hits, &cards);
         }
         Ok(told)
     }
@@ -587,11 +594,10 @@ fn texts(prepared: &Prepared, key: &Key) -> Texts {
 }
 
 /// What of a memory fits best: the line of its card with the most of the query's words, and the nearest passage.
-fn matched(texts: &Texts, terms: &HashSet<String>, hit: Hit) -> Option<Matched> {
+fn matched(metadata: &Value, terms: &HashSet<String>, hit: Hit) -> Option<Matched> {
     if terms.is_empty() {
         return None;
     }
-    let metadata: Value = serde_json::from_str(&texts.metadata_json).unwrap_or_default();
     let lists = ["summary_bullets", "decisions", "todos", "notable_quotes"];
     let lines = lists.iter().filter_map(|name| metadata.pointer(&format!("/memory_card/{name}"))?.as_array());
     let lines = lines.flatten().filter_map(Value::as_str);
@@ -606,8 +612,35 @@ fn matched(texts: &Texts, terms: &HashSet<String>, hit: Hit) -> Option<Matched> 
     (matched.bullet.is_some() || matched.passage.is_some()).then_some(matched)
 }
 
+/// Marks what a later one of these memories states otherwise, and puts that one first.
+fn mark_overturned(hits: &mut Vec<MemoryHit>, cards: &[Value]) {
+    let mut facts = Vec::new();
+    for (memory, (hit, card)) in hits.iter().zip(cards).enumerate() {
+        let at = when::parse_text(&hit.created_at).unwrap_or_default();
+        let lists = ["decisions", "summary_bullets"];
+        let lists = lists.iter().filter_map(|name| card.pointer(&format!("/memory_card/{name}"))?.as_array());
+        let lines = lists.flatten().filter_map(Value::as_str);
+        facts.extend(lines.map(|text| Fact { memory, at, text }));
+    }
+    let mut order: Vec<usize> = (0..hits.len()).collect();
+    for Superseded { older, newer } in corrections::superseded(&facts) {
+        let (older, newer) = (facts[older], facts[newer]);
+        let by = hits[newer.memory].cascade_uri.clone();
+        let overturned = Overturned { line: older.text.to_owned(), now: newer.text.to_owned(), by };
+        hits[older.memory].superseded.push(overturned);
+        let place = |memory| order.iter().position(|one| *one == memory).unwrap_or(0);
+        let (first, second) = (place(older.memory), place(newer.memory));
+        if first < second {
+            order[first..=second].rotate_right(1);
+        }
+    }
+    let mut all: Vec<Option<MemoryHit>> = hits.drain(..).map(Some).collect();
+    hits.extend(order.into_iter().filter_map(|at| all[at].take()));
+}
+
 fn hit(row: &StoredRow, texts: Texts, score: f32, matched: Option<Matched>) -> MemoryHit {
     MemoryHit {
+        superseded: Vec::new(),
         matched,
         cass_session_id: texts.source_session_id,
         cascade_uri: row.pointer.to_string(),

@@ -24,7 +24,6 @@ debug_without_content!(Replaced { values });
 impl Replaced {
     /// Takes a value.
     pub(crate) fn add(&mut self, taken: Taken<'_>) {
-        self.values += 1;
         let value = taken.value.trim();
         if self.forms.len() >= MOST_FORMS || value.is_empty() || value.len() > LONGEST {
             return;
@@ -37,12 +36,15 @@ impl Replaced {
                 forms.push(words.join(" "));
             }
             TakenKind::Personal => {
-                forms.push(plain_words(value).join(" "));
                 forms.extend(digits(value));
+                forms.push(plain_words(value).join(" "));
             }
             // Of a secret, and of what kinds there may be one day, nothing but the whole.
             _ => forms.push(exact(value)),
         }
+        // One that is shown twice is one.
+        let whole = forms.last().filter(|form| !form.is_empty());
+        self.values += usize::from(whole.is_some_and(|form| !self.forms.contains_key(form)));
         forms.sort();
         forms.dedup();
         for form in forms.into_iter().filter(|form| !form.is_empty()) {
@@ -50,7 +52,7 @@ impl Replaced {
         }
     }
 
-    /// How many values there were.
+    /// How many different values there were.
     pub(crate) fn values(&self) -> usize {
         self.values
     }

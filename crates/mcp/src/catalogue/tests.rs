@@ -2,8 +2,8 @@
 
 use confidant_memory::Card;
 use confidant_memory::api::{
-    ArtifactType, Crypto, DryRun, Hits, Indexed, Matched, MemoryHit, Preview, Redaction, Retrieved, Stored,
-    Verified,
+    ArtifactType, Crypto, DryRun, Hits, Indexed, Matched, MemoryHit, Overturned, Preview, Redaction,
+    Retrieved, Stored, Verified,
 };
 use confidant_memory::gate::Fired;
 use serde_json::{Map, Value, json};
@@ -212,6 +212,7 @@ fn our_dry_run() -> DryRun {
 
 fn our_hits() -> Hits {
     let hit = MemoryHit {
+        superseded: vec![Overturned { line: "a".to_owned(), now: "b".to_owned(), by: "c".to_owned() }],
         matched: Some(Matched { bullet: Some("Fixed it".to_owned()), passage: Some(1), passages: Some(3) }),
         cass_session_id: "demo-001".into(),
         cascade_uri: "cascade://abc123...".into(),
