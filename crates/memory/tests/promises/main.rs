@@ -5,6 +5,7 @@
 mod columns;
 mod crashes;
 mod erasure;
+mod finding;
 mod gate;
 mod importing;
 mod isolation;
