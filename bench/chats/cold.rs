@@ -28,7 +28,7 @@ pub(crate) struct Size {
 
 impl Size {
     pub(crate) const SMALL: Self = Self { messages: 6, rounds: 1 };
-    pub(crate) const WHOLE: Self = Self { messages: 100, rounds: 15 };
+    pub(crate) const WHOLE: Self = Self { messages: 100, rounds: 8 };
 }
 
 #[derive(Debug, Serialize)]
@@ -117,6 +117,8 @@ async fn ask(device: &mut Device, chat: &ChatId, words: &str) -> Result<(Duratio
         }
     }
     written(device).await?;
+    // A server hears so much from one socket and no more.
+    tokio::time::sleep(BETWEEN).await;
     Ok((first.context("the answer has no words")?, resent))
 }
 
@@ -133,6 +135,9 @@ async fn written(device: &mut Device) -> Result<()> {
 
 /// How many chats of an account a server keeps for the next answer (`web.ai_cache_chats`).
 const KEPT: usize = 3;
+
+/// Between two questions.
+const BETWEEN: Duration = Duration::from_millis(150);
 
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
