@@ -77,7 +77,7 @@ impl Kinds {
         let plain: String =
             value.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect();
         match self.surest.entry(plain) {
-            Entry::Occupied(known) if self.settled => *known.get(),
+            Entry::Occupied(known) if self.settled => known.get(),
             Entry::Occupied(mut known) if known.get().label != rule.label => {
                 self.differ = true;
                 if rule.family.sureness() > known.get().family.sureness() {
@@ -86,7 +86,7 @@ impl Kinds {
                 rule
             }
             Entry::Occupied(_) => rule,
-            Entry::Vacant(place) => *place.insert(rule),
+            Entry::Vacant(place) => place.insert(rule),
         }
     }
 }
