@@ -31,12 +31,13 @@ impl OwnMemory {
         Box::pin(async move {
             let Some(tag) = project_tag(project) else { return Ok(Vec::new()) };
             let tagged = QueryRequest { tags: vec![tag], limit, ..QueryRequest::default() };
-            let mut hits = self.query(&tagged).await?.hits;
-            if hits.is_empty() {
+            let mut recalled = self.cards_of(self.query(&tagged).await?.hits).await?;
+            if recalled.is_empty() {
                 let spoken = QueryRequest { query: project.to_owned(), limit, ..QueryRequest::default() };
-                hits = self.query(&spoken).await?.hits;
+                recalled = self.cards_of(self.query(&spoken).await?.hits).await?;
+                // A search finds what is similar, too; that is of another folder.
+                recalled.retain(|one| speaks_of(&one.card, project));
             }
-            let recalled = self.cards_of(hits).await?;
             if !recalled.is_empty() {
                 self.note(Act::Recalled, recalled.len() as u64).await?;
             }
@@ -64,6 +65,13 @@ impl OwnMemory {
         })
         .await
     }
+}
+
+fn speaks_of(card: &Card, project: &str) -> bool {
+    let project = project.to_lowercase();
+    let lists = [&card.summary_bullets, &card.decisions, &card.todos, &card.entities, &card.keywords];
+    let mut texts = std::iter::once(&card.title).chain(lists.into_iter().flatten());
+    texts.any(|text| text.to_lowercase().contains(&project))
 }
 
 /// The tag of sessions that were in a folder of this name: one word of letters and digits, so that it is a label. None for a

@@ -8,6 +8,7 @@ mod erasure;
 mod gate;
 mod importing;
 mod isolation;
+mod recalled;
 mod storing;
 mod strangers;
 mod support;
