@@ -4,7 +4,7 @@
 
 mod estimate;
 pub(super) mod hook;
-mod hooks;
+pub(super) mod hooks;
 mod import;
 mod log;
 mod remembered;

@@ -39,6 +39,8 @@ use crate::config::{self, Environment, Flags, Loaded, LogLevel};
 use crate::output;
 #[cfg(feature = "fuzzing")]
 pub(crate) use audit::parse_receipt;
+#[cfg(feature = "fuzzing")]
+pub(crate) use memory::hooks::tried as hooks_tried;
 use shared::Outcome;
 
 /// Private memory for AI agents.

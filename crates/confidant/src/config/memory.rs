@@ -259,7 +259,8 @@ mod tests {
         let open = |toml: &str| section(toml).stores(folder.path(), &Secrets::default());
         assert_eq!(open("").unwrap().keys().collect::<Vec<_>>(), ["mock"]);
         // Both names mean the same, wherever they stand.
-        for toml in ["modes = ['mock']", "default_mode = 'mock'", "modes = ['local']\ndefault_mode = 'mock'"] {
+        for toml in ["modes = ['mock']", "default_mode = 'mock'", "modes = ['local']\ndefault_mode = 'mock'"]
+        {
             assert_eq!(open(toml).unwrap().keys().collect::<Vec<_>>(), ["mock"], "{toml}");
         }
         let live =

@@ -544,6 +544,18 @@ impl File {
     }
 }
 
+/// An agent's settings with our hooks, and with them taken out again; or what a person would read.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn tried(agent: &str, text: &str) -> Result<(String, String), String> {
+    let agent = HookedAgent::from_str(agent, false)?;
+    let program = ["/opt/confidant", "memory", "hook"].map(str::to_owned);
+    let of =
+        |text: &str| File { path: PathBuf::from("settings"), text: Some(text.to_owned()), mode: PRIVATE };
+    let with = of(text).installed(agent, &program).map_err(|error| format!("{error:#}"))?;
+    let without = of(&with).removed(agent).map_err(|error| format!("{error:#}"))?;
+    Ok((with, without.unwrap_or_default()))
+}
+
 /// Every event with what it runs.
 fn commands(settings: &Value) -> Vec<(&str, &str)> {
     let events = settings.get("hooks").and_then(Value::as_object).into_iter().flatten();
