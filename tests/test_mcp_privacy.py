@@ -270,6 +270,8 @@ def test_a_secret_in_the_wrong_field_does_not_come_back(server: Confidant, tmp_p
     wrong = [None, 7, True, MARKER, [MARKER], {MARKER: MARKER}]
     tools = {
         "store_session_to_cascade": ["session", "tags", "metadata", "mode", "dry_run", "expect_sha256", MARKER],
+        "remember": ["tags", MARKER],
+        "recall": ["limit", MARKER],
         "query_memories": ["tags", "limit", "offset", "time_range", MARKER],
         "list_memories": ["tags", "limit", "offset", "time_range", MARKER],
         "retrieve_session_from_cascade": ["cascade_uri", "mode", MARKER],
@@ -277,7 +279,8 @@ def test_a_secret_in_the_wrong_field_does_not_come_back(server: Confidant, tmp_p
         "import_sessions": ["agent", "tags", "mode", MARKER],
         "estimate_storage_cost": ["bytes", "redundancy", "provider", MARKER],
     }
-    needed = {"store_session_to_cascade": {"session_id": "s"}, "query_memories": {"query": "x"}}
+    words = {"query": "x"}
+    needed = {"store_session_to_cascade": {"session_id": "s"}, "query_memories": words, "recall": words, "remember": {"text": "x"}}
 
     async def work() -> None:
         for endpoint in (Endpoint("http", server), Endpoint("stdio", Confidant(tmp_path / "stdio"))):

@@ -7,7 +7,7 @@ use confidant_http::fuzzing::{chat_request, embeddings_request, response_request
 use confidant_mcp::fuzzing as mcp;
 use serde_json::{Map, Value};
 
-use crate::cli::parse_receipt;
+use crate::cli::{hooks_tried, parse_receipt};
 use crate::config::parse_file;
 
 /// A settings file; gives what was understood, for comparing.
@@ -18,6 +18,11 @@ pub fn settings(text: &str) -> Result<String, String> {
 /// A receipt of an erasure, as `confidant audit verify --receipt` reads it.
 pub fn receipt(text: &str) -> Result<Receipt, String> {
     parse_receipt(text).map_err(|error| format!("{error:#}"))
+}
+
+/// An agent's settings with our hooks, and with them taken out again.
+pub fn hooks(agent: &str, text: &str) -> Result<(String, String), String> {
+    hooks_tried(agent, text)
 }
 
 /// What is read ahead for devices, as a Redis gives it; gives it as it would be written.

@@ -141,6 +141,11 @@ impl Keys {
         }
     }
 
+    /// Whether a program has to be run for the key, which may take its time.
+    pub(crate) fn asks_a_program(&self) -> bool {
+        matches!(self.origin, Origin::Command(_))
+    }
+
     /// The file, if it is ours to write.
     pub(crate) fn managed(&self) -> Option<&Path> {
         if let Origin::Managed(path) = &self.origin { Some(path) } else { None }

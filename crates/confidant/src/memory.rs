@@ -46,7 +46,7 @@ pub(crate) fn open(
         gate: config.memory.gate()?,
         card_writer: card_writer(loaded)?,
         stores: config.memory.stores(&folder, &loaded.secrets)?,
-        default_mode: config.memory.default_mode.clone(),
+        default_mode: config.memory.default_mode().to_owned(),
         sources: config.memory.sources(loaded.home.as_deref())?,
         clock: now,
         prices: config.memory.prices()?,
@@ -182,6 +182,16 @@ fn one(secret: &Secret, text: &str) -> Result<MasterKey> {
     })
 }
 
+/// What the audit log has of memories.
+pub(crate) const ACTS: [Action; 6] = [
+    Action::MemoryStored,
+    Action::MemoryQueried,
+    Action::MemoryRetrieved,
+    Action::MemoryForgotten,
+    Action::MemoryRecalled,
+    Action::MemorySkipped,
+];
+
 /// The engine's audit log.
 #[derive(Debug)]
 struct AuditLog(Reporting);
@@ -189,11 +199,13 @@ struct AuditLog(Reporting);
 #[async_trait]
 impl Witness for AuditLog {
     async fn note(&self, actor: &str, owner: &Owner, act: Act, count: u64) -> Result<()> {
-        let action = match act {
-            Act::Stored => Action::MemoryStored,
-            Act::Queried => Action::MemoryQueried,
-            Act::Retrieved => Action::MemoryRetrieved,
-            Act::Forgotten => Action::MemoryForgotten,
+        let (action, reason) = match act {
+            Act::Stored => (Action::MemoryStored, None),
+            Act::Queried => (Action::MemoryQueried, None),
+            Act::Retrieved => (Action::MemoryRetrieved, None),
+            Act::Forgotten => (Action::MemoryForgotten, None),
+            Act::Recalled => (Action::MemoryRecalled, None),
+            Act::Skipped(reason) => (Action::MemorySkipped, Some(reason)),
         };
         let Some(engine) = self.0.get().and_then(WeakEngine::upgrade) else {
             return Err(Error::Unavailable {
@@ -202,7 +214,11 @@ impl Witness for AuditLog {
             });
         };
         let administrator = engine.dangerously_administer(Actor::named(actor));
-        let noted = administrator.note_derived(action, &owner.tenant, &owner.user, count).await;
+        let (tenant, user) = (&owner.tenant, &owner.user);
+        let noted = match reason {
+            None => administrator.note_derived(action, tenant, user, count).await,
+            Some(reason) => administrator.note_derived_because(action, tenant, user, count, reason).await,
+        };
         noted.map_err(|error| {
             let (what, hint) = error.what_and_hint("run `confidant doctor`");
             Error::Unavailable { what, hint }

@@ -8,8 +8,9 @@ use std::ops::ControlFlow;
 use confidant_engine::Fence;
 use confidant_engine::model::fresh_fence;
 use confidant_memory::OwnMemory;
-use confidant_memory::api::{Raw, StoreRequest};
+use confidant_memory::api::{Hits, MemoryHit, Raw, StoreRequest};
 use confidant_memory::import::Progress as Step;
+use confidant_redact::quote_line;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, JsonObject,
 };
@@ -54,6 +55,22 @@ async fn run(
     let progress = Progress::of(context);
     let access = &server.access;
     match tool {
+        ToolName::Remember => {
+            let wish = requests::remember(arguments)?;
+            let own = access.own().await?;
+            let stored = progress.during("redacting, sealing and storing", own.store(&wish)).await?;
+            reply(&json!({
+                "ok": true,
+                "cascade_uri": stored.cascade_uri,
+                "title": stored.memory_card.title,
+                "redaction": stored.redaction,
+            }))
+        }
+        ToolName::Recall => {
+            let wanted = requests::recall(arguments)?;
+            let own = access.own().await?;
+            plainly(&progress.during("searching", own.query(&wanted)).await?)
+        }
         ToolName::Store => store(server, Store::read(arguments)?, request, context).await,
         ToolName::Query => {
             let wanted = requests::query(arguments)?;
@@ -136,6 +153,37 @@ fn recalled(value: &impl Serialize) -> Result<CallToolResponse, Failure> {
     let mut result = CallToolResult::success(vec![ContentBlock::text(fenced(&value, &fresh_fence()))]);
     result.structured_content = Some(value);
     Ok(result.into())
+}
+
+/// The same for hits as a person would read them: a line or two each, and no more for programs than these say.
+fn plainly(found: &Hits) -> Result<CallToolResponse, Failure> {
+    let memories: Vec<Value> = found.hits.iter().map(brought).collect();
+    let text = match plain(found) {
+        lines if lines.is_empty() => "Nothing is remembered about this.".to_owned(),
+        lines => format!("{MEMORIES}\n{}", fresh_fence().around("memories", &lines)),
+    };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(json!({ "ok": true, "memories": memories }));
+    Ok(result.into())
+}
+
+fn brought(hit: &MemoryHit) -> Value {
+    json!({
+        "cascade_uri": hit.cascade_uri,
+        "title": hit.title,
+        "snippet": hit.snippet,
+        "created_at": hit.created_at,
+        "score": hit.score,
+    })
+}
+
+fn plain(found: &Hits) -> String {
+    let told = found.hits.iter().map(|hit| {
+        let day = hit.created_at.get(..10).unwrap_or_default();
+        let (title, snippet) = (quote_line(&hit.title), quote_line(&hit.snippet));
+        format!("{day} {title} (score {:.2}, {})\n  {snippet}", hit.score, hit.cascade_uri)
+    });
+    told.collect::<Vec<_>>().join("\n")
 }
 
 fn fenced(value: &Value, fence: &Fence) -> String {

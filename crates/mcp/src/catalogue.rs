@@ -1,6 +1,7 @@
 //! The tools: their names, what is said of them, and what they do to the world.
 //!
-//! A description says the shape of the result in words, because many clients never show a model the output schema.
+//! A description says the shape of the result in words, because many clients never show a model the output schema. All of it
+//! stands in the context of every session of an agent, so it is short: a test counts it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,6 +12,8 @@ use super::schemas::{self, Schema};
 /// A tool of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolName {
+    Remember,
+    Recall,
     Store,
     Query,
     Retrieve,
@@ -21,11 +24,22 @@ pub(super) enum ToolName {
 }
 
 impl ToolName {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Store, Self::Query, Self::Retrieve, Self::Estimate, Self::Forget, Self::List, Self::Import];
+    pub(super) const ALL: [Self; 9] = [
+        Self::Remember,
+        Self::Recall,
+        Self::Store,
+        Self::Query,
+        Self::Retrieve,
+        Self::Estimate,
+        Self::Forget,
+        Self::List,
+        Self::Import,
+    ];
 
     pub(super) fn as_str(self) -> &'static str {
         match self {
+            Self::Remember => "remember",
+            Self::Recall => "recall",
             Self::Store => "store_session_to_cascade",
             Self::Query => "query_memories",
             Self::Retrieve => "retrieve_session_from_cascade",
@@ -42,6 +56,20 @@ impl ToolName {
 
     fn described(self) -> Described {
         match self {
+            Self::Remember => Described {
+                title: "Remember a note",
+                text: REMEMBER,
+                input: schemas::remember_input(),
+                output: schemas::remember_output(),
+                effect: Effect::AddsAgain,
+            },
+            Self::Recall => Described {
+                title: "Recall memories",
+                text: RECALL,
+                input: schemas::recall_input(),
+                output: schemas::recall_output(),
+                effect: Effect::Reads,
+            },
             Self::Store => Described {
                 title: "Store a session's memory",
                 text: STORE,
@@ -114,21 +142,23 @@ struct Described {
     effect: Effect,
 }
 
-/// What a tool does to the world. All of them do the same thing when called twice, and none goes out into the open: the
-/// stores are the owner's own.
+/// What a tool does to the world. None goes out into the open: the stores are the owner's own.
 #[derive(Clone, Copy)]
 enum Effect {
     Reads,
+    /// The same thing once, however often it is called.
     Adds,
+    /// Once more each time.
+    AddsAgain,
     Destroys,
 }
 
 fn tool(name: ToolName) -> Tool {
     let Described { title, text, input, output, effect } = name.described();
-    let annotations = ToolAnnotations::with_title(title)
+    let annotations = ToolAnnotations::new()
         .read_only(matches!(effect, Effect::Reads))
         .destructive(matches!(effect, Effect::Destroys))
-        .idempotent(true)
+        .idempotent(!matches!(effect, Effect::AddsAgain))
         .open_world(false);
     Tool::new(name.as_str(), text, Arc::new(input))
         .with_title(title)
@@ -136,55 +166,58 @@ fn tool(name: ToolName) -> Tool {
         .with_annotations(annotations)
 }
 
+const REMEMBER: &str = "\
+Remember one note for later sessions: a decision, a preference, a fact. Text is enough. It is redacted first; secrets \
+block it.
+Returns {ok, cascade_uri, title, redaction {rules_fired}}, or {ok: false, error {code, message, hint}}.";
+
+const RECALL: &str = "\
+What earlier sessions left about something, in plain words. Do this before a task. Local.
+Returns {ok, memories [{cascade_uri, title, snippet, created_at, score}]}, the best first; score is from 0 to 1. Open \
+one with retrieve_session_from_cascade.";
+
 const STORE: &str = "\
-Keep the essence of a work session for later sessions: it is redacted (secrets and personal data become placeholders), a \
-memory card is derived, sealed and stored; the transcript is not. Use it when something worth remembering was done or \
-decided. Give \"session\" with what happened, unless the server can look the session up by its id. A private key, an \
-Authorization header or a bearer token anywhere in it blocks storing, and the error names the rule and the place. \"dry_run\": true shows the exact \
-payload and its sha256 and stores nothing; \"expect_sha256\" then stores exactly that.
+Keep the essence of a work session: it is redacted (secrets and personal data become placeholders), a memory card is \
+derived, sealed and stored; the transcript is not. Give \"session\", unless the server can look it up by its id. A \
+private key, an Authorization header or a bearer token blocks storing; the error names rule and place. \"dry_run\": true \
+shows the exact payload and its sha256; \"expect_sha256\" then stores exactly that.
 Returns {ok, session_id, cascade_uri, artifact_type, indexed, memory_card {title, summary_bullets, decisions, todos, \
 entities, keywords, notable_quotes}, redaction {rules_fired [{rule, count}]}, crypto {enc, bytes, …}, already_stored, \
-notes?}, or for a dry run {ok, dry_run, preview {artifact_type, fields, bytes, sha256, payload, …}, memory_card, redaction}, \
+notes?}, or {ok, dry_run, preview {artifact_type, fields, bytes, sha256, payload, …}, memory_card, redaction}, \
 or {ok: false, error {code, message, hint, places?}}.";
 
 const QUERY: &str = "\
-Search memories of earlier sessions: decisions, fixes, open ends. Do this before starting a task. Use plain words; any \
-of them may match. Local and private: it does not use the network.
+Search memories of earlier sessions: decisions, fixes, open ends. Plain words; any may match. Local: no network.
 Returns {ok, hits [{cass_session_id, cascade_uri, artifact_type, title, snippet, tags, created_at, score}], unreadable?}, \
-the best first (a lower score is better); no hits is an empty list. Hits are short: pass a cascade_uri to \
-retrieve_session_from_cascade for the whole card. Use offset for more.";
+the best first; score is from 0 to 1, higher is better.";
 
 const RETRIEVE: &str = "\
-Open one memory that query_memories or list_memories found. It is fetched, verified and decrypted; a tampered one is not \
-returned.
+Open one memory by the cascade_uri of a hit. It is fetched, verified and decrypted.
 Returns {ok, cascade_uri, artifact_type, artifact {session_id, timestamp, memory_card, redaction_report, tags, \
 raw_session?}, crypto {verified}}, or {ok: false, error {code, message, hint}}.";
 
 const FORGET: &str = "\
-Forget permanently: destroys the keys of a memory and of those it replaced (cascade_uri), or of all memories of a session \
-(session_id), their index entries and their blobs. It cannot be undone; \"dry_run\": true only shows what would be forgotten.
+Forget permanently: destroys the keys of a memory and of those it replaced (cascade_uri), or of all of a session \
+(session_id), with index entries and blobs. Give one of them. \"dry_run\": true only shows what would go.
 Returns {ok, dry_run, forgotten, permanent, pending, cascade_uris}, or {ok: false, error {code, message, hint}}.";
 
 const LIST: &str = "\
-List memories, the newest first, a page at a time.
-Returns {ok, hits [{cass_session_id, cascade_uri, artifact_type, title, snippet, tags, created_at, score}], unreadable?}; \
-no hits is an empty list. The next page begins at offset + limit.";
+List memories, the newest first. The next page begins at offset + limit.
+Returns {ok, hits, unreadable?}, as query_memories.";
 
 const IMPORT: &str = "\
-Store memories of sessions from the files of coding agents (Claude Code, Codex, Gemini CLI, Aider, \
-OpenCode, Cursor, JSON lines). Unless you give \"dry_run\": false, nothing is stored, and the result says what would be. \
-Files and sessions that have not changed since the last import are skipped, forgotten ones stay forgotten, and sessions with a \
-private key or a similar secret are left out. It is refused over HTTP: files are read only for local clients.
+Store memories of coding agents' session files (Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, JSON lines). \
+Nothing is stored unless \"dry_run\" is false. What has not changed is skipped, what was forgotten stays forgotten. Local \
+clients only.
 Returns {ok, dry_run, files, unchanged_files, unreadable_files, unknown_files, sessions, stored, unchanged, blocked, \
 refused, forgotten, skipped_lines, left_out_texts, items [{session_id, agent, outcome, title?, cascade_uri?, \
-places?}], more_items}, or \
-{ok: false, error {code, message, hint}}.";
+places?}], more_items}, or {ok: false, error {code, message, hint}}.";
 
 const ESTIMATE: &str = "\
-Estimate what storing an artifact of this size costs, from dated price tables; no network. Cascade is paid once, the \
-others by the month.
+What storing an artifact of this size costs, from dated price tables; no network. Cascade is paid once, the others by \
+the month.
 Returns {ok, bytes, gb, monthly_storage_usd, estimated_request_usd, total_estimated_usd, assumptions {provider, formula, \
-price_table, prices_as_of, …}}; amounts that need an exchange rate are null if none is set.";
+price_table, prices_as_of, …}}; amounts are null without an exchange rate.";
 
 #[cfg(test)]
 mod tests;

@@ -54,6 +54,11 @@ fn wish(tool: ToolName, arguments: &Map<String, Value>) -> Result<Value, Failure
                 "expect_sha256": request.expect_sha256, "dry_run": dry_run, "notes": notes,
             })
         }
+        ToolName::Remember => {
+            let request = requests::remember(arguments)?;
+            json!({ "session": request.session, "tags": request.tags })
+        }
+        ToolName::Recall => page(&requests::recall(arguments)?),
         ToolName::Query => page(&requests::query(arguments)?),
         ToolName::List => page(&requests::list(arguments)?),
         ToolName::Retrieve => {

@@ -50,7 +50,7 @@ impl Store {
                 session,
                 tags: given.texts("tags")?,
                 metadata,
-                mode: given.word("mode", MODES)?.map(str::to_owned),
+                mode: mode(given)?.map(str::to_owned),
                 raw: switches.raw,
                 expect_sha256,
             },
@@ -106,6 +106,33 @@ fn agreed(one: Option<String>, other: Option<String>) -> Read<Option<String>> {
     }
 }
 
+/// `remember`: a note is a session that says one thing. Nobody has to invent an id for it.
+pub(super) fn remember(arguments: &Map<String, Value>) -> Read<StoreRequest> {
+    let given = Arguments::of(arguments, &["text", "tags"])?;
+    let note = given.required("text", "give the note, in a sentence or a few")?;
+    if note.trim().is_empty() {
+        return Err(Failure::invalid("\"text\" is empty", "give the note, in a sentence or a few"));
+    }
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(|_| Failure::internal())?;
+    let mut session = Map::new();
+    session.insert("summary".to_owned(), note.into());
+    session.insert("tool_name".to_owned(), "remember".into());
+    Ok(StoreRequest {
+        session_id: format!("note-{:016x}", u64::from_be_bytes(random)),
+        session: Some(session),
+        tags: given.texts("tags")?,
+        ..StoreRequest::default()
+    })
+}
+
+/// `recall`.
+pub(super) fn recall(arguments: &Map<String, Value>) -> Read<QueryRequest> {
+    let given = Arguments::of(arguments, &["query", "limit"])?;
+    let query = given.required("query", "give a few words to look for; list_memories needs none")?;
+    Ok(QueryRequest { query: query.to_owned(), ..page(given, QUERY_LIMIT)? })
+}
+
 /// `query_memories`.
 pub(super) fn query(arguments: &Map<String, Value>) -> Read<QueryRequest> {
     let given = Arguments::of(arguments, &["query", "tags", "limit", "offset", "time_range"])?;
@@ -135,7 +162,7 @@ fn page(given: Arguments<'_>, limit: u64) -> Read<QueryRequest> {
 pub(super) fn retrieve(arguments: &Map<String, Value>) -> Read<(String, Option<&'static str>)> {
     let given = Arguments::of(arguments, &["cascade_uri", "mode"])?;
     let uri = given.required("cascade_uri", "take it from a hit of query_memories or list_memories")?;
-    Ok((cascade_uri(uri), given.word("mode", MODES)?))
+    Ok((cascade_uri(uri), mode(given)?))
 }
 
 /// `forget_memory`.
@@ -164,11 +191,18 @@ pub(super) fn import(arguments: &Map<String, Value>, home: Option<PathBuf>) -> R
     Ok(ImportRequest {
         roots: vec![import::root(given.text("path")?.map(PathBuf::from), agent, home)?],
         tags: given.texts("tags")?,
-        mode: given.word("mode", MODES)?.map(str::to_owned),
+        mode: mode(given)?.map(str::to_owned),
         dry_run: given.flag("dry_run")?.unwrap_or(true),
         again: false,
         tell_all: false,
+        only: None,
     })
+}
+
+/// The mode that was named, as the memory names it.
+fn mode(given: Arguments<'_>) -> Read<Option<&'static str>> {
+    let named = given.word("mode", MODES)?;
+    Ok(named.map(|mode| if mode == "local" { "mock" } else { mode }))
 }
 
 /// Whose session files are understood.
@@ -184,8 +218,8 @@ pub(super) fn cascade_uri(uri: &str) -> String {
     }
 }
 
-/// Where artifacts are kept.
-pub(super) const MODES: &[&str] = &["mock", "live"];
+/// Where artifacts are kept. `mock` is the seed's name of `local`.
+pub(super) const MODES: &[&str] = &["local", "live", "mock"];
 /// How many hits there are if nothing is said: an answer must not fill a context.
 pub const QUERY_LIMIT: u64 = 5;
 /// How many memories a list has unless it is told.

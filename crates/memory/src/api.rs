@@ -217,7 +217,7 @@ pub struct MemoryHit {
     pub tags: Vec<String>,
     /// When the session was.
     pub created_at: String,
-    /// How well it fits: lower is better, as in SQLite's `bm25`.
+    /// How well it fits, from 0 to 1: higher is better. 0 where nothing was searched for.
     pub score: f64,
     /// What of it fits the query best.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -301,7 +301,7 @@ pub struct Forgotten {
 }
 
 /// `import_sessions`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct ImportRequest {
     /// Where session files are.
     pub roots: Vec<Root>,
@@ -315,6 +315,8 @@ pub struct ImportRequest {
     pub again: bool,
     /// Tell of every session, not of the first and of those that could not be stored.
     pub tell_all: bool,
+    /// Only the session with this id, where a file has several.
+    pub only: Option<String>,
 }
 
 /// What `import_sessions` did, or would do.
@@ -392,4 +394,4 @@ pub enum ImportOutcome {
     Forgotten,
 }
 
-debug_without_content!(StoreRequest(***), QueryRequest(***), Forget(***));
+debug_without_content!(StoreRequest(***), QueryRequest(***), Forget(***), ImportRequest(***));

@@ -260,6 +260,11 @@ impl Visitor for Importer<'_> {
 
     fn session(&mut self, imported: Imported, progress: Progress) -> Result<()> {
         self.tell(progress)?;
+        if self.request.only.as_deref().is_some_and(|only| only != imported.session.id()) {
+            // The file is not done with.
+            self.left = true;
+            return Ok(());
+        }
         let imported = self.told_apart(imported)?;
         let item = self.one(&imported)?;
         let outcome = item.outcome;

@@ -23,7 +23,7 @@ use crate::truth::{
     Doomed, Finished, Inserted, NewRow, StoredRow, TaskKind, Texts, Upload, Why, row_refused,
 };
 use crate::witness::Act;
-use crate::{Card, Error, Owner, Result, Session, replaced, when};
+use crate::{Card, Error, Owner, Result, Session, private, replaced, when};
 
 /// One owner's memories: nothing here reaches another's.
 #[derive(Clone, Debug)]
@@ -86,7 +86,11 @@ impl OwnMemory {
     pub fn store<'a>(&'a self, request: &'a StoreRequest) -> BoxFuture<'a, Result<Stored>> {
         Box::pin(async move {
             let (own, request) = (self.clone(), request.clone());
-            detached(async move { own.store_to_the_end(&request).await }).await
+            let stored = detached(async move { own.store_to_the_end(&request).await }).await;
+            if let Err(error) = &stored {
+                self.note_skipped(error.code()).await;
+            }
+            stored
         })
     }
 
@@ -156,6 +160,16 @@ impl OwnMemory {
             let (own, what) = (self.clone(), what.clone());
             detached(async move { own.forget_to_the_end(&what, dry_run).await }).await
         })
+    }
+
+    /// Writes down that a session was not stored, and why in a word. That it could not be written down changes nothing.
+    pub async fn note_skipped(&self, reason: &'static str) {
+        if let Err(error) = self.note(Act::Skipped(reason), 1).await {
+            tracing::warn!(
+                error = error.code(),
+                "it could not be written down that a session was not stored"
+            );
+        }
     }
 
     /// How many memories there are, whatever their tags say.
@@ -243,7 +257,10 @@ impl OwnMemory {
                 ));
             }
         };
-        let (inner, again) = (Arc::clone(&self.inner), request.clone());
+        let mut again = request.clone();
+        again.tags.iter_mut().for_each(|tag| *tag = private::without(tag));
+        again.metadata = private::without_in(again.metadata);
+        let inner = Arc::clone(&self.inner);
         let cleared = blocking(move || artifact::clear(&inner.gate, &session, &again)).await?;
         let written = match &self.inner.card_writer {
             Some(writer) => writer.card(&self.owner, &cleared.session(), (self.inner.clock)()).await,
@@ -484,7 +501,7 @@ impl OwnMemory {
         Ok(Some((owner, doomed)))
     }
 
-    async fn note(&self, act: Act, count: u64) -> Result<()> {
+    pub(crate) async fn note(&self, act: Act, count: u64) -> Result<()> {
         match &self.inner.witness {
             Some(witness) => witness.note(&self.actor, &self.owner, act, count).await,
             None => Ok(()),
@@ -649,8 +666,15 @@ fn hit(row: &StoredRow, texts: Texts, score: f32, matched: Option<Matched>) -> M
         snippet: texts.snippet,
         tags: serde_json::from_str(&texts.tags_json).unwrap_or_default(),
         created_at: row.created_at.clone(),
-        score: -f64::from(score),
+        score: relevance(score),
     }
+}
+
+/// A score as people read it: from 0 to 1, in the order of what the search made of it. At [`HALF`] it is a half.
+fn relevance(score: f32) -> f64 {
+    let score = f64::from(score);
+    // What is no number, or below nothing, does not fit at all.
+    if score > 0.0 { score / (score + HALF) } else { 0.0 }
 }
 
 /// What the row says, as far as it opens, and what only the artifact has.
@@ -692,5 +716,7 @@ fn no_such_memory() -> Error {
 /// How often, and how long, a store waits for another of the same.
 const PATIENCE: u32 = 600;
 const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_millis(50);
+/// The score of a hit in which a rare word or two stand where it counts.
+const HALF: f64 = 8.0;
 const MOST_HITS: usize = 100;
 const MOST_OFFSET: usize = 10_000;

@@ -8,7 +8,7 @@
 use confidant_display::debug_without_content;
 use serde_json::{Map, Value};
 
-use crate::{Error, Result};
+use crate::{Error, Result, private};
 
 /// An unredacted session.
 #[derive(Clone, PartialEq)]
@@ -18,9 +18,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// The session with this id and these members. `session_id` among them must agree or be missing.
+    /// The session with this id and these members, without its [private parts](private). `session_id` among them must agree
+    /// or be missing.
     pub fn new(id: &str, members: Map<String, Value>) -> Result<Self> {
         let id = check_id(id)?;
+        let members = private::without_in(members);
         match members.get("session_id") {
             None | Some(Value::Null) => {}
             Some(Value::String(inner)) if *inner == id => {}

@@ -15,6 +15,10 @@ pub enum Act {
     Retrieved,
     /// Memories were forgotten.
     Forgotten,
+    /// Memories were handed to an agent at the start of its session.
+    Recalled,
+    /// A session was not stored, for this reason: a word that says nothing of it.
+    Skipped(&'static str),
 }
 
 /// Writes down what was done, without content.

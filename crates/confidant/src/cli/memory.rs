@@ -3,7 +3,11 @@
 //! `--json` prints exactly what the tool of the same name returns.
 
 mod estimate;
+pub(super) mod hook;
+pub(super) mod hooks;
 mod import;
+mod log;
+mod remembered;
 mod store;
 
 use anyhow::anyhow;
@@ -30,6 +34,8 @@ Examples:
   confidant memory retrieve cascade://…
   confidant memory import --dry-run
   confidant memory forget --session-id demo-001 --dry-run
+  confidant memory hooks install claude-code --dry-run
+  confidant memory log
 
 For agents: claude mcp add confidant -- confidant mcp")]
 pub(super) enum MemoryCommand {
@@ -47,6 +53,24 @@ pub(super) enum MemoryCommand {
     Estimate(estimate::EstimateArgs),
     /// Destroy a memory and its key, or all memories of a session
     Forget(ForgetArgs),
+    /// Have agents store their sessions, and tell them what is remembered, by their hooks
+    #[command(subcommand)]
+    Hooks(hooks::HooksCommand),
+    /// Show what hooks and tools stored, recalled and skipped
+    Log(log::LogArgs),
+    /// Answer an agent's hook (its hooks call this)
+    #[command(hide = true)]
+    Hook(hook::HookArgs),
+    /// Store what hooks left in the queue (Confidant calls this itself)
+    #[command(hide = true)]
+    HookWorker,
+}
+
+impl MemoryCommand {
+    /// Whether an agent's hook, or we ourselves behind one, called this.
+    pub(super) fn is_hooked(&self) -> bool {
+        matches!(self, Self::Hook(_) | Self::HookWorker)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -133,14 +157,17 @@ struct ModeArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     // Without help of their own, which would make all of the help long.
-    Mock,
+    Local,
     Live,
+    // The seed's name of the first.
+    #[value(hide = true)]
+    Mock,
 }
 
 impl ModeArg {
     fn name(&self) -> Option<&'static str> {
         self.mode.map(|mode| match mode {
-            Mode::Mock => "mock",
+            Mode::Local | Mode::Mock => "mock",
             Mode::Live => "live",
         })
     }
@@ -181,6 +208,11 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
             let (_, leftovers) = writing_unless(args.dry_run);
             with_own(loaded, &args.owner, Purpose::LookAtData, leftovers, work).await
         }
+        MemoryCommand::Hooks(command) => hooks::run(command, loaded).await,
+        MemoryCommand::Log(args) => log::run(&args, loaded).await,
+        // They come before there are settings.
+        MemoryCommand::Hook(args) => hook::run(&args, Ok(loaded.clone())).await,
+        MemoryCommand::HookWorker => hook::work(Ok(loaded.clone())).await,
     }
 }
 

@@ -39,6 +39,8 @@ use crate::config::{self, Environment, Flags, Loaded, LogLevel};
 use crate::output;
 #[cfg(feature = "fuzzing")]
 pub(crate) use audit::parse_receipt;
+#[cfg(feature = "fuzzing")]
+pub(crate) use memory::hooks::tried as hooks_tried;
 use shared::Outcome;
 
 /// Private memory for AI agents.
@@ -170,7 +172,18 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         _ => {}
     }
     let flags = Flags { config: cli.place.config, data_dir: cli.place.data_dir, listen };
+    if matches!(&command, Command::Memory(command) if command.is_hooked())
+        && memory::hook::leave_the_project(flags.config.as_deref()).is_err()
+    {
+        // An agent must not stop because of us.
+        return Ok(Outcome::Done);
+    }
     let loaded = config::load(&flags, &Environment::of_this_process());
+    match &command {
+        Command::Memory(memory::MemoryCommand::Hook(args)) => return memory::hook::run(args, loaded).await,
+        Command::Memory(memory::MemoryCommand::HookWorker) => return memory::hook::work(loaded).await,
+        _ => {}
+    }
     if let Command::Doctor(args) = &command {
         return doctor::run(args, loaded).await;
     }

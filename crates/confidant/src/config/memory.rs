@@ -27,7 +27,7 @@ pub(crate) struct MemorySection {
     /// The modes that requests may name.
     modes: Vec<String>,
     /// The one that is meant if a request names none.
-    pub(crate) default_mode: String,
+    default_mode: String,
     /// Where `live` is.
     live_url: Option<String>,
     /// The server of an S3-compatible store, if it is not the cloud's own.
@@ -62,6 +62,8 @@ pub(crate) struct MemorySection {
     fixtures: Option<PathBuf>,
     /// A file of prices, in the place of the built-in tables.
     prices_file: Option<PathBuf>,
+    /// How many tokens a new session is told of earlier ones, by hooks.
+    pub(crate) recall_tokens: u32,
 }
 
 /// Who writes cards.
@@ -98,8 +100,8 @@ impl From<IndexBy> for IndexOf {
 impl Default for MemorySection {
     fn default() -> Self {
         Self {
-            modes: vec!["mock".to_owned()],
-            default_mode: "mock".to_owned(),
+            modes: vec!["local".to_owned()],
+            default_mode: "local".to_owned(),
             live_url: None,
             live_endpoint: None,
             live_region: None,
@@ -117,6 +119,7 @@ impl Default for MemorySection {
             adapter: Vec::new(),
             fixtures: None,
             prices_file: None,
+            recall_tokens: 800,
         }
     }
 }
@@ -131,6 +134,11 @@ impl MemorySection {
         Ok(Gate::new(options)?)
     }
 
+    /// The mode that is meant if a request names none.
+    pub(crate) fn default_mode(&self) -> &str {
+        seed_name(&self.default_mode)
+    }
+
     /// Where artifacts may go.
     pub(crate) fn stores(
         &self,
@@ -138,19 +146,19 @@ impl MemorySection {
         secrets: &Secrets,
     ) -> anyhow::Result<BTreeMap<String, Arc<dyn Blobs>>> {
         let mut stores: BTreeMap<String, Arc<dyn Blobs>> = BTreeMap::new();
-        for mode in &self.modes {
-            let store: Arc<dyn Blobs> = match mode.as_str() {
+        for mode in self.modes.iter().map(|mode| seed_name(mode)) {
+            let store: Arc<dyn Blobs> = match mode {
                 "mock" => Arc::new(Local::open(folder.join("blobs"))?),
                 "live" => self.live(secrets)?,
                 _ => {
                     return Err(anyhow!(
-                        "memory.modes names an unknown mode; hint: use \"mock\", \"live\" or both"
+                        "memory.modes names an unknown mode; hint: use \"local\", \"live\" or both"
                     ));
                 }
             };
-            stores.insert(mode.clone(), store);
+            stores.insert(mode.to_owned(), store);
         }
-        if !stores.contains_key(&self.default_mode) {
+        if !stores.contains_key(self.default_mode()) {
             return Err(anyhow!(
                 "memory.default_mode is not among memory.modes; hint: add it there, or choose another"
             ));
@@ -162,7 +170,7 @@ impl MemorySection {
     fn live(&self, secrets: &Secrets) -> anyhow::Result<Arc<dyn Blobs>> {
         let Some(url) = &self.live_url else {
             return Err(anyhow!(
-                "memory.modes allows live, but memory.live_url is not set; hint: set it, or allow mock only"
+                "memory.modes allows live, but memory.live_url is not set; hint: set it, or allow local only"
             ));
         };
         let transport = if self.live_plain_http { Transport::PlainHttpAllowed } else { Transport::TlsOnly };
@@ -207,6 +215,11 @@ impl MemorySection {
         };
         Ok(Sources { roots, adapter, fixtures: self.fixtures.clone() })
     }
+}
+
+/// A mode as rows and requests name it: `local` is what the seeds call `mock`.
+fn seed_name(mode: &str) -> &str {
+    if mode == "local" { "mock" } else { mode }
 }
 
 /// The built-in prices, with what this text says in the place of some of them.
@@ -268,6 +281,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = |toml: &str| section(toml).stores(folder.path(), &Secrets::default());
         assert_eq!(open("").unwrap().keys().collect::<Vec<_>>(), ["mock"]);
+        // Both names mean the same, wherever they stand.
+        for toml in ["modes = ['mock']", "default_mode = 'mock'", "modes = ['local']\ndefault_mode = 'mock'"]
+        {
+            assert_eq!(open(toml).unwrap().keys().collect::<Vec<_>>(), ["mock"], "{toml}");
+        }
         let live =
             "modes = ['live', 'mock']\nlive_url = 's3://bucket/prefix'\nlive_endpoint = 'http://127.0.0.1:9'";
         assert_eq!(open(live).unwrap().keys().collect::<Vec<_>>(), ["live", "mock"]);

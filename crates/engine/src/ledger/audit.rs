@@ -103,6 +103,12 @@ pub enum Action {
     /// Memories were forgotten.
     #[serde(rename = "memory.forgotten")]
     MemoryForgotten,
+    /// Memories were handed to an agent at the start of its session.
+    #[serde(rename = "memory.recalled")]
+    MemoryRecalled,
+    /// A session was not made into a memory, for the reason that is given.
+    #[serde(rename = "memory.skipped")]
+    MemorySkipped,
     /// The concepts in scope of a conversation were looked at.
     #[serde(rename = "context.viewed")]
     ContextViewed,

@@ -34,6 +34,14 @@ fn every_tool_has_a_name_a_description_with_its_result_schemas_and_annotations()
     assert_eq!(named("forget_memory").unwrap().annotations.as_ref().unwrap().destructive_hint, Some(true));
 }
 
+/// Each of these is in the context of an agent for all of its session.
+#[test]
+fn all_tools_together_take_at_most_3000_tokens() {
+    let listed = serde_json::to_string(all()).unwrap();
+    let tokens = confidant_engine::model::tokens::count(&listed);
+    assert!(tokens <= 3000, "{tokens}");
+}
+
 /// Members that matter to programs only.
 const UNTOLD: &[&str] = &["supersedes", "error"];
 
@@ -70,7 +78,7 @@ fn every_member_of_the_outputs_of_seed_001_is_there_and_in_the_schema() {
         "hits": [{
             "cass_session_id": "demo-001", "cascade_uri": "cascade://abc123...", "artifact_type": "artifact_only",
             "title": "Bug fix: JWT validation", "snippet": "Fixed auth service bug | Rolled back to v2.3.1",
-            "tags": ["production", "bug-fix"], "created_at": "2025-12-21T12:00:00Z", "score": -2.34
+            "tags": ["production", "bug-fix"], "created_at": "2025-12-21T12:00:00Z", "score": 0.83
         }]
     });
     agrees("query_memories", &our_hits(), &hits);
@@ -221,7 +229,7 @@ fn our_hits() -> Hits {
         snippet: "Fixed auth service bug | Rolled back to v2.3.1".into(),
         tags: vec!["production".into(), "bug-fix".into()],
         created_at: "2025-12-21T12:00:00Z".into(),
-        score: -2.34,
+        score: 0.83,
     };
     Hits { ok: true, hits: vec![hit], unreadable: 0 }
 }

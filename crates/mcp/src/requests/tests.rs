@@ -20,6 +20,8 @@ fn store(value: Value) -> Result<Store, Failure> {
 /// Reads arguments as the tool of this name would.
 fn read(tool: ToolName, arguments: &Map<String, Value>) -> Result<(), Failure> {
     match tool {
+        ToolName::Remember => remember(arguments).map(drop),
+        ToolName::Recall => recall(arguments).map(drop),
         ToolName::Store => Store::read(arguments).map(drop),
         ToolName::Query => query(arguments).map(drop),
         ToolName::List => list(arguments).map(drop),
@@ -59,6 +61,36 @@ fn the_inputs_of_seed_001_are_read() {
     let (uri, mode) =
         retrieve(&object(json!({"cascade_uri": "cascade://abc123...", "mode": "mock"}))).unwrap();
     assert_eq!((uri.as_str(), mode), ("cascade://abc123...", Some("mock")));
+}
+
+#[test]
+fn a_note_needs_nothing_but_its_text() {
+    let first = remember(&object(json!({"text": "We deploy on Fridays."}))).unwrap();
+    let second = remember(&object(json!({"text": "We deploy on Fridays.", "tags": ["ops"]}))).unwrap();
+    assert_eq!(first.session.unwrap()["summary"], json!("We deploy on Fridays."));
+    assert!(first.session_id != second.session_id && second.tags == ["ops"]);
+    for wrong in [json!({}), json!({"text": " \n"}), json!({"text": 7}), json!({"note": "x"})] {
+        assert_eq!(remember(&object(wrong)).err().unwrap().code, "invalid");
+    }
+    assert_eq!(recall(&object(json!({"query": "deploys"}))).unwrap().limit, 5);
+    assert!(recall(&object(json!({"query": "x", "tags": []}))).is_err());
+}
+
+#[test]
+fn local_is_the_mode_that_the_seeds_call_mock() {
+    for name in ["local", "mock"] {
+        assert_eq!(
+            store(json!({"session_id": "s", "mode": name})).unwrap().request.mode.as_deref(),
+            Some("mock")
+        );
+        let opened = retrieve(&object(json!({"cascade_uri": "cascade://x", "mode": name}))).unwrap();
+        assert_eq!(opened.1, Some("mock"));
+        assert_eq!(
+            import(&object(json!({"path": "x", "mode": name})), None).unwrap().mode.as_deref(),
+            Some("mock")
+        );
+    }
+    assert!(store(json!({"session_id": "s", "mode": "elsewhere"})).is_err());
 }
 
 #[test]

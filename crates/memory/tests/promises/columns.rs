@@ -105,6 +105,7 @@ fn importing(file: &Path) -> ImportRequest {
         dry_run: false,
         again: false,
         tell_all: true,
+        only: None,
     }
 }
 

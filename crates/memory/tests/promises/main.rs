@@ -9,6 +9,7 @@ mod finding;
 mod gate;
 mod importing;
 mod isolation;
+mod recalled;
 mod storing;
 mod strangers;
 mod support;

@@ -173,6 +173,7 @@ async fn a_memory_of_the_version_before_opens_and_is_numbered_once() {
         dry_run: false,
         again: false,
         tell_all: true,
+        only: None,
     };
     let report = own(&memory, "alice").import(&wish, |_| std::ops::ControlFlow::Continue(())).await.unwrap();
     assert_eq!((report.forgotten, report.stored), (1, 0));

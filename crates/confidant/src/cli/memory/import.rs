@@ -60,6 +60,7 @@ pub(super) fn request(args: &ImportArgs, home: Option<PathBuf>) -> anyhow::Resul
         dry_run: args.dry_run,
         again: args.again,
         tell_all: true,
+        only: None,
     };
     Ok((request, args.output.json))
 }

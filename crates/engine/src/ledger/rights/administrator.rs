@@ -151,6 +151,39 @@ impl Administrator {
         })
     }
 
+    /// The same, with the reason in a word that says nothing of the data.
+    pub fn note_derived_because<'a>(
+        &'a self,
+        action: Action,
+        tenant: &'a TenantId,
+        user: &'a UserId,
+        count: u64,
+        reason: &'a str,
+    ) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let person = self.inner.ledger.keyring.person(tenant, user);
+            let note = self.note(action).about(person).within(self.inner.ledger.keyring.tenant(tenant));
+            self.inner.ledger.record(note.counting(count).because(reason)).await.map(drop)
+        })
+    }
+
+    /// The newest audit records about this person that are of one of these kinds, oldest first, `limit` at most. Only the
+    /// newest 5,000 records of each lane are looked at.
+    pub fn audit_of_person<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        user: &'a UserId,
+        actions: &'a [Action],
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<AuditLine>, Error>> {
+        Box::pin(async move {
+            let person = Some(self.inner.ledger.keyring.person(tenant, user).to_string());
+            let mut lines = self.audit(MOST_READ).await?;
+            lines.retain(|line| line.record.subject == person && actions.contains(&line.record.action));
+            Ok(lines.split_off(lines.len().saturating_sub(limit)))
+        })
+    }
+
     /// Says in the audit log that somebody asked for this person's data and was refused.
     pub fn refuse_person<'a>(
         &'a self,

@@ -1,0 +1,285 @@
+//! Sessions that are to be stored by a process behind a hook: what one that was killed did not store, the next one does.
+//!
+//! An entry says which file of which agent. A path tells who somebody is, so entries are sealed, under a key of their own
+//! below the master key; a file's name is a tag. Easy to get wrong: a session may be asked for again while it is being
+//! stored, so an entry that is taken gets another name first, and only that is removed at the end.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use confidant_display::debug_without_content;
+use confidant_seal::{Context, Key, MasterKey, Sealed, Suite, open, seal};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result, db, regular};
+
+/// A session that waits to be stored.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Whose file it is, by the agent's name.
+    pub agent: String,
+    /// The session file, or where the agent keeps all of them.
+    pub path: String,
+    /// Which session of it; all of a file that has one.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// The name of the folder that was worked in.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Whether it may go on: then it is stored when nothing was written for a while.
+    #[serde(default)]
+    pub goes_on: bool,
+    /// Whose memory it becomes.
+    pub user: String,
+    /// In which tenant.
+    pub tenant: String,
+}
+
+/// An entry of the queue.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entry {
+    name: String,
+    /// What waits.
+    pub waiting: Waiting,
+}
+
+debug_without_content!(Waiting(***), Entry(***), Queue(***));
+
+impl Entry {
+    /// What tells it from the others.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The queue in a folder.
+pub struct Queue {
+    folder: PathBuf,
+    /// What seals, and what may have sealed before.
+    keys: Vec<Key>,
+}
+
+/// That this process does the work; over when it is dropped or ends.
+#[derive(Debug)]
+pub struct AtWork(File);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        // A child that is just being started has a copy of it.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Queue {
+    /// The queue in this folder, below the current master key; those before it still open what they sealed.
+    #[must_use]
+    pub fn new(folder: &Path, current: &MasterKey, retired: &[MasterKey]) -> Self {
+        let key = |master: &MasterKey| master.root().derive("memory-hooks");
+        let keys = std::iter::once(current).chain(retired).map(key).collect();
+        Self { folder: folder.to_owned(), keys }
+    }
+
+    /// Puts a session into the queue. One that waits already waits once.
+    pub fn put(&self, waiting: &Waiting) -> Result<()> {
+        let Some(key) = self.keys.first() else { return Err(unwritable()) };
+        let plain = serde_json::to_vec(waiting).map_err(|_| unwritable())?;
+        let Waiting { agent, path, session, user, tenant, .. } = waiting;
+        let same = serde_json::to_vec(&(agent, path, session, user, tenant)).map_err(|_| unwritable())?;
+        let name = key.tag("hook-entry", &same).to_string();
+        let sealed = seal(key, Suite::ChaCha20Poly1305, &context(&name), 1, &plain);
+        db::make_folder(&self.folder)?;
+        let temporary = self.folder.join(format!("{name}.{}.tmp", std::process::id()));
+        let written = create(&temporary).and_then(|mut file| file.write_all(sealed.as_bytes()));
+        let put = written.and_then(|()| fs::rename(&temporary, self.folder.join(format!("{name}{NEW}"))));
+        put.map_err(|_| {
+            let _ = fs::remove_file(&temporary);
+            unwritable()
+        })
+    }
+
+    /// What waits. What does not open is left where it is: its key may come back.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::new();
+        for (name, path) in self.files()? {
+            let Some(waiting) = self.read(&name, &path) else { continue };
+            if entries.iter().all(|entry| entry.name != name) {
+                entries.push(Entry { name, waiting });
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Whether anything waits, without opening it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files().map_or(true, |files| files.is_empty())
+    }
+
+    /// Whether nothing waits in the queue of this folder. Needs no key.
+    #[must_use]
+    pub fn is_idle(folder: &Path) -> bool {
+        Self { folder: folder.to_owned(), keys: Vec::new() }.is_empty()
+    }
+
+    /// Says that an entry is being worked on, so that the same session can be asked for again meanwhile.
+    pub fn take(&self, entry: &Entry) -> Result<()> {
+        let (new, taken) = (self.at(&entry.name, NEW), self.at(&entry.name, TAKEN));
+        match fs::rename(new, taken) {
+            Ok(()) => Ok(()),
+            // It was taken by one that was killed.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(_) => Err(unwritable()),
+        }
+    }
+
+    /// Removes an entry that was taken.
+    pub fn done(&self, entry: &Entry) -> Result<()> {
+        match fs::remove_file(self.at(&entry.name, TAKEN)) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(_) => Err(unwritable()),
+        }
+    }
+
+    /// Takes the work; nothing if another process is at it.
+    pub fn work(&self) -> Result<Option<AtWork>> {
+        db::make_folder(&self.folder)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(self.folder.join("lock"));
+        let file = file.map_err(|_| unwritable())?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(AtWork(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(_)) => Err(unwritable()),
+        }
+    }
+
+    fn at(&self, name: &str, state: &str) -> PathBuf {
+        self.folder.join(format!("{name}{state}"))
+    }
+
+    /// Entries with their files: new ones before those that were taken, since they say the same or more.
+    fn files(&self) -> Result<Vec<(String, PathBuf)>> {
+        let listed = match fs::read_dir(&self.folder) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(_) => return Err(unwritable()),
+        };
+        let mut files = Vec::new();
+        for path in listed.take(MOST).flatten().map(|entry| entry.path()) {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let entry = name.strip_suffix(NEW).or_else(|| name.strip_suffix(TAKEN));
+            if let Some(entry) = entry.map(str::to_owned) {
+                files.push((entry, path));
+            }
+        }
+        // By name, and of one name `.new` before `.taken`.
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    fn read(&self, name: &str, path: &Path) -> Option<Waiting> {
+        let mut bytes = Vec::new();
+        regular::open(path).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
+        let sealed = Sealed::from_bytes(bytes);
+        let opened = self.keys.iter().find_map(|key| open(key, &context(name), &sealed).ok())?;
+        serde_json::from_slice(&opened.data).ok()
+    }
+}
+
+fn context(name: &str) -> Context<'_> {
+    Context { purpose: "hook", owner: "", container: "", object: name, field: "" }
+}
+
+/// A new file that only its owner can read.
+fn create(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}
+
+fn unwritable() -> Error {
+    Error::unavailable(
+        "the queue of sessions to store cannot be used",
+        "check the owner, permissions and space of the data folder",
+    )
+}
+
+const NEW: &str = ".new";
+const TAKEN: &str = ".taken";
+const MOST: usize = 10_000;
+const LONGEST: u64 = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(path: &str) -> Waiting {
+        Waiting {
+            agent: "claude-code".into(),
+            path: path.into(),
+            session: None,
+            project: Some("confidant".into()),
+            goes_on: false,
+            user: "alice".into(),
+            tenant: "default".into(),
+        }
+    }
+
+    #[test]
+    fn what_waits_is_sealed_waits_once_and_is_there_until_it_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let (master, other) = (MasterKey::random(), MasterKey::random());
+        let queue = Queue::new(&folder.path().join("hooks"), &master, &[]);
+        assert!(queue.is_empty());
+        queue.put(&waiting("/home/alice/one.jsonl")).unwrap();
+        queue.put(&waiting("/home/alice/one.jsonl")).unwrap();
+        queue.put(&waiting("/home/alice/two.jsonl")).unwrap();
+        let entries = queue.entries().unwrap();
+        assert_eq!(entries.len(), 2);
+        for entry in fs::read_dir(folder.path().join("hooks")).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = [path.file_name().unwrap().as_encoded_bytes(), &fs::read(&path).unwrap()].concat();
+            assert!(!bytes.windows(5).any(|part| part == b"alice"), "a path can be read");
+        }
+        // Under another key nothing opens; under a newer one it does.
+        let strange = Queue::new(&folder.path().join("hooks"), &other, &[]);
+        assert!(strange.entries().unwrap().is_empty() && !strange.is_empty());
+        let rotated = Queue::new(&folder.path().join("hooks"), &other, &[master]);
+        assert_eq!(rotated.entries().unwrap(), entries);
+    }
+
+    #[test]
+    fn one_that_is_asked_for_again_while_it_is_stored_waits_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let queue = Queue::new(folder.path(), &MasterKey::random(), &[]);
+        queue.put(&waiting("/a")).unwrap();
+        let entry = queue.entries().unwrap().remove(0);
+        queue.take(&entry).unwrap();
+        // As if the one that took it had been killed: it still waits.
+        assert_eq!(queue.entries().unwrap(), [entry.clone()]);
+        queue.put(&waiting("/a")).unwrap();
+        assert_eq!(queue.entries().unwrap().len(), 1);
+        queue.done(&entry).unwrap();
+        assert_eq!(queue.entries().unwrap(), [entry.clone()], "what came meanwhile is not done");
+        queue.take(&entry).unwrap();
+        queue.done(&entry).unwrap();
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn one_process_works_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let queue = Queue::new(folder.path(), &MasterKey::random(), &[]);
+        let first = queue.work().unwrap();
+        assert!(first.is_some() && queue.work().unwrap().is_none());
+        drop(first);
+        assert!(queue.work().unwrap().is_some());
+    }
+}
