@@ -1,7 +1,7 @@
 //! What a person can do in their chats, a line each.
 
 use anyhow::anyhow;
-use confidant_chat_format::{ChatId, DeviceId, MessageId, RecoveryCode, Role};
+use confidant_chat_format::{ChatId, CredentialId, DeviceId, MessageId, RecoveryCode, Role};
 use confidant_client::{ChatView, Credential, LossReason, MessageView, OperationKind};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -81,6 +81,7 @@ impl Remote<'_> {
                 with_totp(by, async |by| device.pair(rest, by).await).await?;
                 note("sent to the new device");
             }
+            "ways" => self.ways(rest).await?,
             "login" => {
                 let credential = self.credential()?;
                 let device = &mut self.device;
@@ -320,6 +321,32 @@ impl Remote<'_> {
         Ok(())
     }
 
+    /// The ways to log in; with an id and a name, calls one by it.
+    async fn ways(&mut self, rest: &str) -> anyhow::Result<()> {
+        if let Some((id, name)) = rest.split_once(' ') {
+            let missing =
+                || anyhow!("there is no such way to log in; hint: /ways lists them, then /ways cred_… NAME");
+            let id = CredentialId::parse(id).map_err(|_| missing())?;
+            let ways = self.device.ways_in().await?;
+            if !ways.iter().any(|way| way.id.as_ref() == Some(&id)) {
+                return Err(missing());
+            }
+            self.device.name_way_in(&id, Some(name.trim()))?;
+            return self.send().await;
+        }
+        for way in self.device.ways_in().await? {
+            let id = way.id.as_ref().map(CredentialId::as_str);
+            let line = json!({ "kind": way.kind.name(), "id": id, "name": way.name });
+            let head = match id {
+                Some(id) => format!("{}  {id}", way.kind.name()),
+                None => way.kind.name().to_owned(),
+            };
+            self.show(line, &head, way.name.as_deref())?;
+        }
+        note("/rotate keeps the one you show there, with a new recovery code, and removes all others");
+        Ok(())
+    }
+
     async fn change_password(&mut self) -> anyhow::Result<()> {
         let by = self.credential()?;
         let login = login_of(self.login.as_deref())?;
@@ -434,6 +461,7 @@ const HELP: &str = "\
 /queue  /queue discard NUMBER  /sync                  what waits to be stored; changes that another device overtook
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   the account's devices
 /password  /authenticator on|off  /recover  /rotate   what opens the account
+/ways  /ways ID NAME                                  the ways to log in; gives one a name
 /login  /logout [everywhere]
 /put-back                                             after a restored backup: writes this device's data again
 /export [FILE]  /erase everything  /quit";
