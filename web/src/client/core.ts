@@ -299,6 +299,13 @@ export interface DeviceLine {
   isThis: boolean;
 }
 
+/** A way to log in. A password has no id; `name` is what the person calls it. */
+export interface WayIn {
+  kind: "password" | "passkey" | "recovery";
+  id: Id | null;
+  name: string | null;
+}
+
 /** A piece of account data: settings, suggestions. Sealed; kind and name are seen by the server. */
 export interface DataLine {
   kind: string;
@@ -401,7 +408,18 @@ export interface Core {
   newRecoveryCode(by: Proof): Promise<{ recoveryCode: string }>;
   /** After `logIn` with a recovery code: a new password, and a new code. */
   recover(code: string, password: string): Promise<{ recoveryCode: string }>;
-  addPasskey(by: Proof, passkey: Proof & { kind: "passkey" }): Promise<void>;
+  addPasskey(by: Proof, passkey: Proof & { kind: "passkey" }, name: string): Promise<void>;
+  /** The ways to log in that the server has; whether the password is asked for with a code of an authenticator. */
+  waysIn(): Promise<{ ways: WayIn[]; hasTotp: boolean }>;
+  /** Calls a way to log in by a name, sealed. */
+  nameWayIn(id: Id, name: string): Promise<void>;
+  /** The id that the server knows a passkey by: `credential` is the browser's. */
+  passkeyId(credential: string): Promise<Id>;
+  /**
+   * Removes a way to log in, and every other one that is not shown: a new account key and a new recovery code. `last-way`: nothing but the
+   * recovery code would be left.
+   */
+  removeWayIn(id: Id, shown: Proof[]): Promise<{ recoveryCode: string }>;
   /** A secret for an authenticator: `totpOn` switches it on with a code of it. */
   totpSecret(): Promise<{ secret: string; uri: string }>;
   totpOn(by: Proof, secret: string, code: string): Promise<void>;
