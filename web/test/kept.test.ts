@@ -94,6 +94,36 @@ async function answerIn(tab: Tab, chat: string, reply: string) {
   return found;
 }
 
+test("an edit that was begun is kept on the device, sealed, and goes with its message", async () => {
+  const { tab } = await registered();
+  const id = await tab.core.newChat();
+  const [first, second] = [await tab.core.say(id, "one"), await tab.core.say(id, "two")];
+  await tab.core.setEdit(id, first, "CANARY one, said better");
+  await tab.core.setEdit(id, second, "CANARY two");
+  await tab.core.setEdit(id, second, "CANARY two, said better");
+  assert.deepEqual((await tab.core.open(id)).messages.map(({ body }) => body), ["one", "two"], "nothing is changed yet");
+  assert.ok((await tab.core.waiting()).every(({ text }) => !text?.includes("CANARY")), "nothing of it waits to be sent");
+  await tab.core.lock();
+  for (const name of await tab.files.names()) assert.ok(!new TextDecoder().decode((await tab.files.read(name)) ?? undefined).includes("CANARY"), name);
+  const later = await Tab.open(tab.files);
+  await later.core.unlock(proof);
+  const edits = async () => (await later.core.open(id)).edits;
+  assert.deepEqual(await edits(), [{ message: first, body: "CANARY one, said better" }, { message: second, body: "CANARY two, said better" }]);
+  await later.core.setEdit(id, first, null);
+  assert.deepEqual(await edits(), [{ message: second, body: "CANARY two, said better" }]);
+  await later.core.deleteMessage(id, second);
+  assert.deepEqual(await edits(), []);
+  // One that is too large to be kept is the page's alone, and a temporary chat keeps nothing.
+  await assert.rejects(later.core.setEdit(id, first, "x".repeat(1_000_000)), { name: "too-large" });
+  const short = await later.core.newChat({ temporary: true });
+  await later.core.setEdit(short, first, "CANARY");
+  assert.deepEqual((await later.core.open(short)).edits, []);
+  // Only so many: the newest.
+  for (let n = 0; n < 12; n++) await later.core.setEdit(id, await later.core.say(id, `m${n}`), `edited ${n}`);
+  assert.deepEqual((await edits()).map(({ body }) => body), Array.from({ length: 8 }, (_, n) => `edited ${n + 4}`));
+  await later.core.deleteChat(id);
+});
+
 test("the draft of a chat that does not exist yet is kept on the device, sealed, and nowhere else", async () => {
   const { tab, login } = await registered();
   assert.equal(await tab.core.firstDraft(), null);

@@ -15,7 +15,7 @@ import { ClientError } from "./error";
 import { TITLE, textJson } from "./plan";
 import { baseOf, noteOf, NOTHING_THERE, TO_END, type Act, type Answer, type Base, type Copy, type Note, type To, type Waiting } from "./queue";
 import { isThin, roomField, roomMessage, roomMessages, type Room } from "./room";
-import { pieceOf } from "./state";
+import { forgetEdits, pieceOf } from "./state";
 
 /** A message as a person sees it. */
 export interface MessageView {
@@ -182,6 +182,7 @@ export async function edit(device: Device, id: ChatId, message: MessageId, body:
 export async function deleteMessage(device: Device, id: ChatId, message: MessageId): Promise<void> {
   needs(chat(device, id), message);
   device.state.queue.delete(id, message, seenWords(device, id, message));
+  forgetEdits(device.state, [id], message);
   await save(device);
 }
 
@@ -208,6 +209,7 @@ export async function addEmbed(device: Device, id: ChatId, body: string): Promis
 export async function deleteChat(device: Device, id: ChatId): Promise<void> {
   there(device, id);
   device.state.queue.deleteChat(id);
+  forgetEdits(device.state, [id]);
   await save(device);
 }
 
@@ -416,7 +418,7 @@ function branch(messages: Map<MessageId, MessageView>, leaf: MessageId | null): 
  * What a person typed or pasted, as it can be sealed: halves of surrogate pairs are replaced. `too-large`, if its envelope, which adds a
  * header and a tag, would be with so many bytes beside the text.
  */
-function fitting(body: string, more: number, most: number): string {
+export function fitting(body: string, more: number, most: number): string {
   const text = wellFormed(body);
   if (textJson(text).length + more + 64 > most) throw new ClientError("too-large");
   return text;

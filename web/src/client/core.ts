@@ -237,6 +237,8 @@ export interface ChatPage {
   /** Replies that are waited for, of any branch. */
   turns: TurnLine[];
   draft: string | null;
+  /** What was typed in the place of a message and not sent, on this device. */
+  edits: { message: Id; body: string }[];
   followUps: string[];
   /** The server's last word of who wrote it and when: "as of …, by …". */
   asOf: { at: number; device: Id } | null;
@@ -498,6 +500,8 @@ export interface Core {
   /** What was typed for a chat that does not exist yet. Kept sealed on this device, and only there. */
   firstDraft(): Promise<string | null>;
   setFirstDraft(body: string | null): Promise<void>;
+  /** What was typed in the place of a message, likewise: `edits` of the chat has it. `null` when it was sent or thrown away. */
+  setEdit(chat: Id, message: Id, body: string | null): Promise<void>;
   /** Looks for chats that have all of these words, the last of which may be cut off. On this device only; nothing leaves it. */
   search(words: string): Promise<SearchResult>;
   /** A chat as Markdown or JSON. */

@@ -11,6 +11,7 @@ import { awaited, words } from "./asks";
 import { type ChatView, type MessageView, chat as chatView, chats, copies, data, listed } from "./chats";
 import type * as core from "./core";
 import type { Device } from "./device";
+import { editsOf } from "./edits";
 import { ENDED, ENDINGS, endingFields, endingsOf } from "./endings";
 import { outlinedBranch } from "./outline";
 import { TITLE } from "./plan";
@@ -152,6 +153,7 @@ export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPag
     ],
     turns: turnLines(device, notes, id),
     draft: view.draft,
+    edits: editsOf(device, id),
     followUps: textsOf(view.fields.get("follow-ups") ?? null),
     asOf: room === undefined ? null : { at: room.head.at, device: room.head.device },
   };

@@ -18,6 +18,7 @@ import { Confirm } from "../parts/dialog";
 import { canWrite } from "../state/account";
 import { askInstead, content, deleteMessage, page, retry, showBranch, wholeBody } from "../state/chat";
 import { core } from "../state/core";
+import { beginEdit, editing, endEdit, typeEdit } from "../state/edits";
 import { ledTo } from "../state/jump";
 import { attempt, say } from "../state/notes";
 import { optionsFor } from "../state/options";
@@ -48,7 +49,7 @@ function Away({ message, parts }: { message: MessageLine; parts: MissingPart[] }
 /** What the person wrote, shortened. The whole is loaded, opened and parsed when it is asked for. */
 function Said({ message }: { message: MessageLine }) {
   const [whole, setWhole] = useState<string | null>(null);
-  const [editing, setEditing] = useState<string | null>(null);
+  const edited = editing.value.get(message.id);
   const [isDeleting, setDeleting] = useState(false);
   const short = useMemo(() => shortened(message), [message.id, message.body, message.length]);
   useEffect(() => setWhole(null), [message.body, message.length, message.rev]);
@@ -58,11 +59,11 @@ function Said({ message }: { message: MessageLine }) {
   useEffect(() => {
     if (isLedTo && short.isShortened) void withWhole(setWhole);
   }, [isLedTo]);
-  if (editing !== null) {
+  if (edited !== undefined) {
     const resend = async (body: string) => {
-      if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) setEditing(null);
+      if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) await endEdit(message.id);
     };
-    return <EditBox body={editing} onCancel={() => setEditing(null)} onSend={resend} />;
+    return <EditBox {...edited} onType={(text) => typeEdit(message.id, text)} onCancel={() => void endEdit(message.id)} onSend={resend} />;
   }
   return (
     <article class="said" id={message.id} aria-label={t("youSaid")}>
@@ -74,7 +75,7 @@ function Said({ message }: { message: MessageLine }) {
       </div>
       <div class="meta">
         <span class="acts">
-          {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => void withWhole(setEditing)} /> : null}
+          {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => void withWhole((whole) => beginEdit(message.id, whole))} /> : null}
           <IconButton icon="copy" label={t("copyMessage")} onClick={() => void withWhole(copyWords)} />
           {canWrite.value ? <IconButton icon="trash" label={t("deleteMessage")} onClick={() => setDeleting(true)} /> : null}
         </span>

@@ -6,6 +6,7 @@ import { effect, signal } from "@preact/signals";
 import type { CoreEvent } from "../../client/core";
 import { isOpen, onLocked } from "./account";
 import { core } from "./core";
+import { flushEdits } from "./edits";
 import { attempt } from "./notes";
 import { isTemporary } from "./options";
 
@@ -105,7 +106,7 @@ async function keepUnborn(): Promise<void> {
 
 /** Locks, once what was typed is kept. */
 export async function lock(): Promise<void> {
-  await flushDraft();
+  await Promise.all([flushDraft(), flushEdits()]);
   await attempt(() => core().lock());
 }
 

@@ -1,0 +1,78 @@
+// Messages of the open chat that are being edited. What is typed is kept, sealed on this device, so that it is there again after a lock or a
+// reload.
+//
+// Easy to get wrong: drawing every message again for each letter. Which messages are being edited is a signal; what is typed is not.
+import { signal } from "@preact/signals";
+import { onLocked } from "./account";
+import { core } from "./core";
+
+interface Editing {
+  /** What the box begins with. */
+  body: string;
+  /** Whether it was kept from before: then it does not take the focus. */
+  isKept: boolean;
+}
+
+/** The messages that are being edited. */
+export const editing = signal<ReadonlyMap<string, Editing>>(new Map());
+/** Whose they are; "" if no chat is open. */
+let place = "";
+/** What was typed and is not kept yet. */
+const typed = new Map<string, string>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+onLocked(() => {
+  clearTimeout(timer);
+  timer = undefined;
+  typed.clear();
+  leave();
+});
+
+/** A chat is shown: what was begun in it before is there again. */
+export function showEdits(chat: string, kept: readonly { message: string; body: string }[]): void {
+  if (chat === place) return;
+  void flushEdits();
+  place = chat;
+  editing.value = new Map(kept.map(({ message, body }) => [message, { body, isKept: true }]));
+}
+
+/** No chat is shown. */
+export function closeEdits(): void {
+  void flushEdits();
+  leave();
+}
+
+function leave(): void {
+  place = "";
+  if (editing.peek().size > 0) editing.value = new Map();
+}
+
+export function beginEdit(message: string, body: string): void {
+  editing.value = new Map([...editing.value, [message, { body, isKept: false }]]);
+}
+
+/** The person typed. */
+export function typeEdit(message: string, body: string): void {
+  typed.set(message, body);
+  timer ??= setTimeout(() => void flushEdits(), SOON);
+}
+
+/** It was sent, or thrown away. */
+export async function endEdit(message: string): Promise<void> {
+  typed.delete(message);
+  editing.value = new Map([...editing.value].filter(([one]) => one !== message));
+  await core().setEdit(place, message, null).catch(() => undefined);
+}
+
+/** Gives what was typed to the worker now; done when it is kept. */
+export async function flushEdits(): Promise<void> {
+  clearTimeout(timer);
+  timer = undefined;
+  const [chat, all] = [place, [...typed]];
+  typed.clear();
+  // All at once: what is thrown away after this is asked for after it.
+  await Promise.all(all.map(([message, body]) => core().setEdit(chat, message, body).catch(() => undefined)));
+}
+
+/** How long what was typed may be in the page only, in milliseconds. */
+const SOON = 300;
