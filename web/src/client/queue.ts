@@ -105,6 +105,8 @@ export type Act =
   | { do: "retry"; message: MessageId; wanted: Wanted; instead: MessageId[] }
   /** Stores the answer that the head waits for, as this message. */
   | { do: "reply"; id: MessageId; answer: Answer }
+  /** Notes inside an answer that another device stored what this one gave for it. */
+  | { do: "gave"; id: MessageId; shared: Shared[] }
   /** Waits no longer for this reply. */
   | { do: "give-up"; reply: MessageId }
   /** Sets fields that the server's model made. Nobody wrote what they replace. */
@@ -418,6 +420,8 @@ function whatOf(act: Act): What {
     case "delete":
     case "reply":
       return { what: act.do, id: act.id };
+    case "gave":
+      return { what: "reply", id: act.id };
     case "embed":
       return { what: "embed", id: act.id };
     case "field":
@@ -445,6 +449,7 @@ function isWorthACopy(act: Act): boolean {
       return false;
     // Nobody typed it.
     case "retry":
+    case "gave":
     case "give-up":
     case "made":
     case "ending":
