@@ -209,7 +209,7 @@ export class Keeper {
     this.#flushAt = null;
     await flush(device);
     // What came of it waits, too: a note inside an answer that another device stored.
-    if (device.state.queue.ops.length > 0) this.sendSoon();
+    if (device.state.queue.ops.some(({ act }) => act.do === "gave")) this.sendSoon();
     this.announce();
   }
 
