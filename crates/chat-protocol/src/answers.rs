@@ -368,6 +368,8 @@ objects! {
         pub icons: List<Text<MAX_SHORT>, MAX_TAGS>,
         /// What kind of request it is.
         pub category: Option<Text<MAX_SHORT>>,
+        /// Why the model that answers was chosen, in a sentence; kept in the sealed message, beside the model's name.
+        pub reason: Option<Text<MAX_WORDS>>,
         /// The focus mode that is on now.
         pub focus: Option<Text<MAX_SHORT>>,
         /// Tools that were used.

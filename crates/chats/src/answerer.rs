@@ -184,6 +184,8 @@ pub struct Answer {
     pub icons: Vec<String>,
     /// What kind of request it was.
     pub category: Option<String>,
+    /// Why its model was chosen, in a sentence.
+    pub reason: Option<String>,
     /// The focus mode that is on now.
     pub focus: Option<String>,
     /// Tools that were used.
@@ -210,6 +212,7 @@ impl Answer {
             title: None,
             icons: Vec::new(),
             category: None,
+            reason: None,
             focus: None,
             tools: Vec::new(),
             said: Vec::new(),

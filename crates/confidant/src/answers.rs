@@ -656,10 +656,17 @@ fn answered(answer: Final) -> Answer {
     };
     let prepared = metadata.preparation.map(|prepared| *prepared);
     let Beside { tools: said, summed_up } = metadata.beside.map(|beside| *beside).unwrap_or_default();
-    let (title, icons, category) = match prepared {
-        Some(prepared) => (prepared.title, prepared.icon_names, Some(prepared.category)),
-        None => (None, Vec::new(), None),
+    let (title, icons, category, why) = match prepared {
+        Some(prepared) => (
+            prepared.title,
+            prepared.icon_names,
+            Some(prepared.category),
+            Some(prepared.selection_reason).filter(|reason| !reason.is_empty()),
+        ),
+        None => (None, Vec::new(), None, None),
     };
+    // Nobody chose the model where the program itself speaks.
+    let reason = why.filter(|_| metadata.model.as_deref() != Some(ITSELF));
     Answer {
         text: content,
         finish,
@@ -667,6 +674,7 @@ fn answered(answer: Final) -> Answer {
         title,
         icons,
         category,
+        reason,
         focus: metadata.focus,
         tools: metadata.tools,
         said,
@@ -742,6 +750,8 @@ fn failed(what: &str, hint: &str) -> RefusedSent {
     RefusedSent::new(ErrorName::Request(Failure::Unavailable), what, hint)
 }
 
+/// What answers where no model does, as the engine calls it.
+const ITSELF: &str = "confidant";
 /// Chats whose transcript is remembered.
 const STANDS: usize = 10_000;
 /// How often it is looked whether a tool was decided at another gateway.

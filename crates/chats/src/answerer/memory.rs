@@ -227,6 +227,7 @@ impl MemoryAnswerer {
             title: (!ask.titled).then(|| "A chat".to_owned()),
             icons: Vec::new(),
             category: None,
+            reason: ask.text.contains("why this model").then(|| "It is the only one.".to_owned()),
             focus: None,
             tools: Vec::new(),
             said,

@@ -32,6 +32,7 @@ impl Remote<'_> {
             "new" => self.begin(rest).await?,
             "open" => self.open(rest).await?,
             "read" => self.read(&self.open_chat()?)?,
+            "why" => self.why(rest)?,
             "edit" => self.edit(rest).await?,
             "delete" => self.delete(rest).await?,
             "rename" => {
@@ -214,6 +215,24 @@ impl Remote<'_> {
             output::line(&format!("     draft: {}", output::clean(draft)))?;
         }
         Ok(())
+    }
+
+    /// Which model gave an answer, and why it was chosen: of the one with this number, or of the last.
+    fn why(&self, name: &str) -> anyhow::Result<()> {
+        let view = self.device.chat(&self.open_chat()?)?;
+        let found = if name.is_empty() {
+            view.branch.iter().rev().find(|message| message.role == Role::Assistant)
+        } else {
+            let (id, _) = Self::message(&view, name)?;
+            view.messages.get(&id).filter(|message| message.role == Role::Assistant)
+        };
+        let answer = found.ok_or_else(|| anyhow!("that is no answer; hint: /read shows the numbers"))?;
+        let line = json!({
+            "message": answer.id.as_str(), "model": answer.model, "reason": answer.reason,
+        });
+        let model = output::clean(answer.model.as_deref().unwrap_or("a model without a name"));
+        let reason = answer.reason.as_deref().unwrap_or("it is not known why it was chosen");
+        self.show(line, &model, Some(reason))
     }
 
     /// What tools said for an answer, in a line each.
@@ -449,6 +468,7 @@ fn why(why: &LossReason) -> &'static str {
 const HELP: &str = "\
 /list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is stored in the open one, unanswered
 /ask TEXT  /retry [NUMBER]  /instead NUMBER TEXT      ask; ask again; ask something else in the place of a message
+/why [NUMBER]                                         which model answered, and why it was chosen
 /approve  /deny                                       decide whether a tool may run
 /wait  /cancel  /give-up                              wait for, stop or give up an answer
 /switch [NAME on|off]                                 what answers may use: lists it, or switches it for all devices
