@@ -36,7 +36,7 @@ const hashOf = (text: string) => Digest.of(new TextEncoder().encode(text) as Byt
 const field = (name: string) => ItemId.field(FieldName.parse(name));
 
 async function message(id: MessageId, body: string, parent: MessageId | null = null, role: Role = "user", refs: EmbedId[] = []): Promise<[ItemId, Slot]> {
-  const said = { role, parent, createdAt: 1_000, body, model: null, refs, proof: null, shared: [] };
+  const said = { role, parent, createdAt: 1_000, body, model: null, reason: null, refs, proof: null, shared: [] };
   return [id, { hash: await hashOf(`${id} ${body}`), item: { kind: "message", rev: 1, message: said } }];
 }
 

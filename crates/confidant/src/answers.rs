@@ -654,19 +654,14 @@ fn answered(answer: Final) -> Answer {
     } else {
         Finish::Whole
     };
-    let prepared = metadata.preparation.map(|prepared| *prepared);
     let Beside { tools: said, summed_up } = metadata.beside.map(|beside| *beside).unwrap_or_default();
-    let (title, icons, category, why) = match prepared {
-        Some(prepared) => (
-            prepared.title,
-            prepared.icon_names,
-            Some(prepared.category),
-            Some(prepared.selection_reason).filter(|reason| !reason.is_empty()),
-        ),
+    let (title, icons, category, reason) = match metadata.preparation.map(|prepared| *prepared) {
+        Some(made) => (made.title, made.icon_names, Some(made.category), Some(made.selection_reason)),
         None => (None, Vec::new(), None, None),
     };
     // Nobody chose the model where the program itself speaks.
-    let reason = why.filter(|_| metadata.model.as_deref() != Some(ITSELF));
+    let is_chosen = metadata.model.as_deref() != Some("confidant");
+    let reason = reason.filter(|reason| is_chosen && !reason.is_empty());
     Answer {
         text: content,
         finish,
@@ -750,8 +745,6 @@ fn failed(what: &str, hint: &str) -> RefusedSent {
     RefusedSent::new(ErrorName::Request(Failure::Unavailable), what, hint)
 }
 
-/// What answers where no model does, as the engine calls it.
-const ITSELF: &str = "confidant";
 /// Chats whose transcript is remembered.
 const STANDS: usize = 10_000;
 /// How often it is looked whether a tool was decided at another gateway.
