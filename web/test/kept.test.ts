@@ -94,6 +94,20 @@ async function answerIn(tab: Tab, chat: string, reply: string) {
   return found;
 }
 
+test("why a model answered is sealed beside its name, and known on every device", async () => {
+  const { tab, login } = await registered();
+  const id = await tab.core.newChat();
+  const reply = await tab.asked(id, "hello there");
+  const here = await answerIn(tab, id, reply);
+  assert.ok(here.model !== null && here.reason !== null && here.reason.length > 10, `${here.model}: ${here.reason}`);
+  const other = await Tab.open();
+  await other.core.logIn(login, proof);
+  await other.online();
+  const there = await answerIn(other, id, reply);
+  assert.deepEqual([there.model, there.reason], [here.model, here.reason]);
+  assert.equal((await other.core.open(id)).messages[0]?.reason, null, "nobody chose who asks");
+});
+
 test("an edit that was begun is kept on the device, sealed, and goes with its message", async () => {
   const { tab } = await registered();
   const id = await tab.core.newChat();

@@ -129,6 +129,7 @@ async function takeEnd(device: Device, ended: AiTypingEnded): Promise<Told | nul
     parent: turn.message,
     body,
     model: ended.model ?? null,
+    reason: ended.about.reason ?? null,
     // A proof is for all of the words.
     proof: isCut ? null : (ended.proof ?? null),
     createdAt: device.now(),
@@ -196,6 +197,7 @@ async function takeLetter(device: Device, sent: PendingAiResponse): Promise<Told
     parent: message.parent,
     body,
     model: message.model,
+    reason: message.reason,
     proof: isCut ? null : message.proof,
     createdAt: message.createdAt,
     fields: more.about === null ? [] : fieldsOf(more.about),

@@ -28,6 +28,8 @@ export interface MessageView {
   refs: readonly EmbedId[];
   /** Which model spoke. */
   model: string | null;
+  /** Why that model was chosen, in a sentence of the server's. */
+  reason: string | null;
   /** When, in milliseconds since 1970. */
   createdAt: number;
   /** What else left the device in clear for this turn, by consent. */
@@ -333,8 +335,8 @@ export function verified(room: Room): ChatView {
 }
 
 function shown(id: MessageId, rev: number, message: Message): MessageView {
-  const { role, parent, body, refs, model, createdAt, shared } = message;
-  return { id, role, parent, body, refs, model: model ?? null, createdAt, shared, rev, isWaiting: false, isBeside: isBeside(message) };
+  const { role, parent, body, refs, model, reason, createdAt, shared } = message;
+  return { id, role, parent, body, refs, model: model ?? null, reason: reason ?? null, createdAt, shared, rev, isWaiting: false, isBeside: isBeside(message) };
 }
 
 /** Lays what waits over a view; gives the leaf of the branch that is shown then. */
@@ -344,7 +346,7 @@ function layOver(view: ChatView, leaf: MessageId | null, act: Act): MessageId | 
     case "append": {
       if (messages.has(act.id)) return leaf;
       const { ask: _, ...note } = act.note;
-      messages.set(act.id, { id: act.id, ...note, parent: parentOf(messages, leaf, act.to), rev: 0, isWaiting: true, isBeside: false });
+      messages.set(act.id, { id: act.id, ...note, reason: null, parent: parentOf(messages, leaf, act.to), rev: 0, isWaiting: true, isBeside: false });
       return act.id;
     }
     case "edit": {
@@ -392,7 +394,7 @@ function parentOf(messages: Map<MessageId, MessageView>, leaf: MessageId | null,
 function layAnswer(view: ChatView, leaf: MessageId | null, id: MessageId, answer: Answer): MessageId | null {
   const { parent, body, model, createdAt } = answer;
   if (view.messages.has(id) || !view.messages.has(parent)) return leaf;
-  view.messages.set(id, { id, role: "assistant", parent, body, refs: [], model, createdAt, shared: [], rev: 0, isWaiting: true, isBeside: false });
+  view.messages.set(id, { id, role: "assistant", parent, body, refs: [], model, reason: answer.reason ?? null, createdAt, shared: [], rev: 0, isWaiting: true, isBeside: false });
   if (!view.fields.has(TITLE)) for (const [name, body] of answer.fields) view.fields.set(name, body);
   return leaf === parent ? id : leaf;
 }

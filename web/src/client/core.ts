@@ -100,6 +100,8 @@ export interface MessageLine {
   body: string;
   embeds: Id[];
   model: string | null;
+  /** Why that model was chosen, in a sentence of the server's. */
+  reason: string | null;
   createdAt: number;
   rev: number;
   status: MessageStatus;

@@ -205,7 +205,7 @@ function apply(change: Change, room: Room | undefined, act: Act): void {
     case "append": {
       const { ask, role, createdAt, body, model, refs, shared } = act.note;
       const parent = parentOf(change, room, act.to);
-      const message: Message = { role, parent, createdAt, body, model, refs, proof: null, shared };
+      const message: Message = { role, parent, createdAt, body, model, reason: null, refs, proof: null, shared };
       change.puts.push([act.id, Message.toJson(message)]);
       change.leaf = act.id;
       if (ask !== null) change.awaits.push({ turn: ask.turn, parent: act.id, reply: ask.reply });
@@ -282,6 +282,7 @@ function reply(change: Change, room: Room, id: MessageId, answer: Answer): void 
     createdAt,
     body,
     model,
+    reason: answer.reason ?? null,
     refs: [],
     proof,
     shared: answer.shared ?? [],

@@ -74,6 +74,8 @@ export interface Answer {
   parent: MessageId;
   body: string;
   model: string | null;
+  /** Why that model was chosen. Files of before have none. */
+  reason?: string | null;
   /** The server's proof that its model said this. */
   proof: Digest | null;
   createdAt: number;

@@ -170,6 +170,7 @@ function messageLine(message: MessageView, siblings: readonly MessageView[], los
     ...firstWords(message),
     embeds: [...message.refs],
     model: message.model,
+    reason: message.reason,
     createdAt: message.createdAt,
     rev: message.rev,
     status: message.isWaiting ? "unsent" : mine.length > 0 ? "conflicted" : "sealed",
@@ -193,7 +194,7 @@ function missingLine({ id, outline, rev }: ReturnType<typeof outlinedBranch>[num
   const { role, parent, createdAt, model, cid, nodes } = outline;
   const missing = nodes ?? [{ type: "text" as const, lines: 1, words: 0, cid }];
   const about = { embeds: [], shared: [], copies: [], alternatives: { at: 0, ids: [id] }, status: "sealed" as const };
-  return { id, role, parent, body: "", model, createdAt, rev, missing, ...about };
+  return { id, role, parent, body: "", model, reason: null, createdAt, rev, missing, ...about };
 }
 
 /** The branch with what stands beside it: what tools said before the answer, and the newest summary behind what it sums up. */

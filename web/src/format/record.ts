@@ -171,7 +171,8 @@ const MESSAGE: Codec<Message> = {
     created_at: message.createdAt,
     body: message.body,
     ...(message.model === null ? {} : { model: message.model }),
-    ...(message.reason === null ? {} : { reason: message.reason }),
+    // A device's files of before have none.
+    ...((message.reason ?? null) === null ? {} : { reason: message.reason }),
     refs: message.refs,
     ...(message.proof === null ? {} : { proof: message.proof }),
     ...(message.shared.length === 0 ? {} : { shared: message.shared.map(({ what, bytes }) => ({ what, bytes })) }),

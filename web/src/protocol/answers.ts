@@ -426,6 +426,8 @@ export const About = object("About", () => ({
   icons: list(() => text(MAX_SHORT), MAX_TAGS),
   /** What kind of request it is. */
   category: optional(text(MAX_SHORT)),
+  /** Why the model that answers was chosen, in a sentence; kept in the sealed message, beside the model's name. */
+  reason: optional(text(MAX_WORDS)),
   /** The focus mode that is on now. */
   focus: optional(text(MAX_SHORT)),
   /** Tools that were used. */

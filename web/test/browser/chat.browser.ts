@@ -100,6 +100,12 @@ atEachSize((size, other) => {
     await hideList(page);
     assert.match((await page.locator(".head .tags").textContent()) ?? "", /travel/);
     assert.match((await answer.locator(".model").textContent()) ?? "", /recorder · chosen for travel/);
+    const why = answer.getByRole("button", { name: "why this model?" });
+    assert.equal(await answer.locator("p.why").count(), 0);
+    await why.click();
+    assert.match((await answer.locator("p.why").textContent()) ?? "", /model/);
+    await shot("why-this-model");
+    await why.click();
     // Where there is no room for tags beside the title, it tells them.
     await page.getByRole("button", { name: "The ferry in March" }).click();
     for (const told of ["travel", "travel · sea", "About a ferry"]) await page.getByRole("dialog").getByText(told, { exact: true }).waitFor();

@@ -31,7 +31,7 @@ export function line(n: number, part: Partial<ChatLine> = {}): ChatLine {
 }
 
 export function message(id: string, role: MessageLine["role"], parent: string | null, body: string, part: Partial<MessageLine> = {}): MessageLine {
-  return { id, role, parent, body, embeds: [], model: role === "assistant" ? "mistral-large" : null, createdAt: NOW - 600_000, rev: 1, status: "sealed", alternatives: { at: 0, ids: [id] }, shared: [], copies: [], ...part };
+  return { id, role, parent, body, embeds: [], model: role === "assistant" ? "mistral-large" : null, reason: role === "assistant" ? "The request needs reasoning, which mistral-large is good at." : null, createdAt: NOW - 600_000, rev: 1, status: "sealed", alternatives: { at: 0, ids: [id] }, shared: [], copies: [], ...part };
 }
 
 const QUESTION = `I'm bringing a 2021 Golf from Berlin to Cork in March. It has 64 000 km. What will I have to pay, and by when? I paid 17 400 euros for it in 2023, and I have the papers of the first registration here, the German one and the certificate of conformity.

@@ -239,6 +239,7 @@ export const words: Words = {
   retry: "Neu antworten",
   whatServerSaw: "Was der Server sah",
   chosenFor: "gewählt für {category}",
+  whyModel: "warum dieses Modell?",
   modelFocus: "Fokus: {focus}",
   toolsUsed: "Benutzte Werkzeuge: {tools}",
 

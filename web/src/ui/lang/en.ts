@@ -251,6 +251,7 @@ export const words = {
   retry: "Retry",
   whatServerSaw: "What the server saw",
   chosenFor: "chosen for {category}",
+  whyModel: "why this model?",
   modelFocus: "Focus: {focus}",
   toolsUsed: "Tools used: {tools}",
 

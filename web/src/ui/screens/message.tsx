@@ -97,6 +97,7 @@ function shortened(message: MessageLine): Shortened {
 
 function Answer({ message }: { message: MessageLine }) {
   const [isSeen, setSeen] = useState(false);
+  const [isWhy, setWhy] = useState(false);
   const isLast = page.value?.messages.at(-1)?.id === message.id;
   const finish = message.finish ?? (isLast && page.value?.chat.isEnded ? "ended" : undefined);
   return (
@@ -105,7 +106,7 @@ function Answer({ message }: { message: MessageLine }) {
       <Ending finish={finish} words={message.body} />
       <div class="meta">
         <Status message={message} />
-        {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{reasonOf(message)}</span> : null}
+        {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{kindOf(message)}{message.reason ? <> <button type="button" class="text" aria-expanded={isWhy} onClick={() => setWhy(!isWhy)}>{t("whyModel")}</button></> : null}</span> : null}
         <Alternatives message={message} />
         <span class="acts shown">
           {canWrite.value && message.parent !== null && finish !== "ended" ? (
@@ -121,6 +122,7 @@ function Answer({ message }: { message: MessageLine }) {
           </button>
         </span>
       </div>
+      {isWhy && message.reason ? <p class="tools why"><span dir="auto">{readable(message.reason)}</span></p> : null}
       {message.heard && message.heard.tools.length > 0 ? <p class="tools"><Icon name="tool" size={13} />{t("toolsUsed", { tools: readable(message.heard.tools.join(", ")) })}</p> : null}
       {isSeen ? <Saw message={message} /> : null}
       <Copies numbers={message.copies} />
@@ -138,7 +140,8 @@ function Aside({ message }: { message: MessageLine }) {
   );
 }
 
-function reasonOf(message: MessageLine): string {
+/** What kind of request it was. */
+function kindOf(message: MessageLine): string {
   const category = message.heard?.category;
   return category && category !== GENERAL ? ` · ${t("chosenFor", { category: readable(category) })}` : "";
 }
