@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { type AccountCommands, Door, accountCommands } from "../src/client/account_commands";
 import { answersFile } from "../src/client/answer_notes";
-import { ENDINGS, endingsOf, withEnding } from "../src/client/endings";
+import { ENDINGS, endingsOf, helpOf, withEnding } from "../src/client/endings";
 import { type ChatCommands, chatCommands } from "../src/client/commands";
 import { chat as view } from "../src/client/chats";
 import type { CoreEvent, Finish } from "../src/client/core";
@@ -24,7 +24,7 @@ const keepers: Keeper[] = [];
 before(async () => {
   model = await Model.start();
   world = await World.start(model.filling);
-  model.forms.set("prepare_turn", (material) => ({ language_code: "en", harm: { direct_self_harm: material.includes("dark thought") ? 9 : 0 }, title: "A question" }));
+  model.forms.set("prepare_turn", (material) => ({ language_code: "en", harm: { direct_self_harm: material.includes("dark thought") ? 9 : material.includes("feeling low") ? 5 : 0 }, title: "A question" }));
   await world.person();
 });
 after(async () => {
@@ -201,6 +201,19 @@ test("how an answer ended is known on every device, also if nothing was noted th
   assert.equal((await answerIn(later, chat, reply)).finish, "declined");
 });
 
+test("that somebody may need help is the server's word, kept sealed and known on every device, whatever the words are", async () => {
+  const { tab, login } = await registered();
+  const chat = await tab.core.newChat({ title: "Help" });
+  const [plain, low, dark] = [await tab.asked(chat, "hello"), await tab.asked(chat, "feeling low"), await tab.asked(chat, "a dark thought")];
+  const other = await Tab.open();
+  await other.core.logIn(login, proof);
+  await other.online();
+  for (const one of [tab, other]) {
+    const said = await Promise.all([plain, low, dark].map((reply) => answerIn(one, chat, reply)));
+    assert.deepEqual(said.map(({ finish, isHelp }) => [finish ?? "whole", isHelp ?? false]), [["whole", false], ["whole", true], ["declined", true]]);
+  }
+});
+
 test("two devices that note endings at once lose neither", async () => {
   const { tab, login } = await registered();
   const chat = (await tab.core.newChat({ title: "Two devices" })) as ChatId;
@@ -226,6 +239,9 @@ test("two devices that note endings at once lose neither", async () => {
 test("a field of endings that another program wrote is read as far as it makes sense, and stays small", () => {
   for (const odd of [null, "", "{", "[]", "7", "null", '{"a":"sold"}', '{"a":{"finish":"cut"}}']) assert.equal(endingsOf(odd).size, 0, String(odd));
   assert.deepEqual([...endingsOf('{"msg_a":"cut","msg_b":"x"}')], [["msg_a", "cut"]]);
+  const helped = '{"msg_a":"cut","msg_b":"whole help","msg_c":"help","msg_d":"x help"}';
+  assert.deepEqual([[...endingsOf(helped)], [...helpOf(helped)]], [[["msg_a", "cut"], ["msg_b", "whole"]], ["msg_b"]]);
+  assert.equal(withEnding(helped, "msg_a" as MessageId, "declined", true), '{"msg_a":"declined help","msg_b":"whole help"}');
   let field: string | null = null;
   for (let n = 0; n < 300; n++) field = withEnding(field, `msg_${n}` as MessageId, (["cut", "declined"] satisfies Finish[])[n % 2] ?? "cut");
   assert.equal(endingsOf(field).size, 200);

@@ -80,6 +80,12 @@ words! {
         Working = "working",
     }
 
+    /// What a person may need beside the answer.
+    pub enum Care {
+        /// Somebody to talk to: the answer, or what stands in its place, says where to find help.
+        Help = "help",
+    }
+
     /// How an answer ended.
     pub enum Finish {
         /// It is whole.
@@ -376,6 +382,8 @@ objects! {
         pub tools: List<Text<MAX_SHORT>, MAX_OFF>,
         /// Settings and memories that would have helped, by name.
         pub wanted: List<Text<MAX_SHORT>, MAX_OFF>,
+        /// What the person may need besides, if anything.
+        pub care: Option<Care>,
     }
 
     /// There is no answer.

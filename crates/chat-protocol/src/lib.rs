@@ -73,7 +73,7 @@ pub use account::{
 };
 pub use answers::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,
-    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, Beside, BesideBy, CancelAiTask,
+    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, Beside, BesideBy, CancelAiTask, Care,
     ChatHistory, ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep,
     MessageQueued, PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
     RequestClientData, ResumeAiTask, SaidBy, Step,

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, Digest, Transcript, TranscriptKind, TurnId};
-use confidant_chat_protocol::{ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent, Remembered};
+use confidant_chat_protocol::{
+    Care, ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent, Remembered,
+};
 use confidant_chats::answerer::{
     Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Branch, Have, Kept, Left, Made, Offer,
     Offers, Place, SummedUp, Wants,
@@ -660,8 +662,7 @@ fn answered(answer: Final) -> Answer {
         None => (None, Vec::new(), None, None),
     };
     // Nobody chose the model where the program itself speaks.
-    let is_chosen = metadata.model.as_deref() != Some("confidant");
-    let reason = reason.filter(|reason| is_chosen && !reason.is_empty());
+    let reason = reason.filter(|why| metadata.model.as_deref() != Some("confidant") && !why.is_empty());
     Answer {
         text: content,
         finish,
@@ -675,6 +676,7 @@ fn answered(answer: Final) -> Answer {
         said,
         summed_up: summed_up.map(sums),
         wanted: metadata.requested_settings,
+        care: is(SafetyAction::ProvideCrisisResources).then_some(Care::Help),
         safety,
     }
 }

@@ -368,7 +368,7 @@ function layOver(view: ChatView, leaf: MessageId | null, act: Act): MessageId | 
       for (const [name, body] of act.fields) view.fields.set(name, body);
       return leaf;
     case "ending":
-      for (const [name, body] of endingFields((field) => view.fields.get(field) ?? null, act.reply, act.finish)) view.fields.set(name, body);
+      for (const [name, body] of endingFields((field) => view.fields.get(field) ?? null, act.reply, act.finish, act.isHelp === true)) view.fields.set(name, body);
       return leaf;
     case "reply":
       return layAnswer(view, leaf, act.id, act.answer);

@@ -111,6 +111,8 @@ export interface MessageLine {
   shared: { what: GivenKind; bytes: number }[];
   /** For an answer: how it ended, where that is known: on every device, unless it is whole. */
   finish?: Finish;
+  /** For an answer: the server says that the person may need help, and names it. */
+  isHelp?: boolean;
   /** For an answer: what it used, what the server saw. Only known on the device that received it, which keeps it as long as there is room. */
   heard?: AnswerNote;
   /** Copies of mine that lost against another device's version of this message. */
@@ -142,6 +144,8 @@ export interface AnswerNote {
   wanted: string[];
   /** Messages of the history that were sent to the server for it, as far as this device knows. 0, with `sent`: its cache had them. */
   historySent: number;
+  /** Whether the server says that the person may need help. */
+  isHelp?: boolean;
   /** What went with the question. Only known where this device asked it, and was not loaded again before the answer. */
   sent?: SentNote;
 }

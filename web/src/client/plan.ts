@@ -86,7 +86,7 @@ export function decide(act: Act, room: Room | undefined): Decision {
     case "give-up":
       return awaited(room, act.reply) === undefined ? DONE : DO;
     case "ending":
-      return endingFieldsOf(room, act.reply, act.finish).length === 0 ? DONE : DO;
+      return endingFieldsOf(room, act.reply, act.finish, act.isHelp === true).length === 0 ? DONE : DO;
     case "made":
       return act.fields.every(([name, body]) => roomField(room, name) === body) ? DONE : DO;
   }
@@ -232,7 +232,7 @@ function apply(change: Change, room: Room | undefined, act: Act): void {
       putFields(change, act.fields);
       break;
     case "ending":
-      if (room !== undefined) putFields(change, endingFieldsOf(room, act.reply, act.finish));
+      if (room !== undefined) putFields(change, endingFieldsOf(room, act.reply, act.finish, act.isHelp === true));
       break;
     case "edit": {
       const message = room === undefined ? undefined : roomMessage(room, act.id);

@@ -114,7 +114,7 @@ export type Act =
   /** Sets fields that the server's model made. Nobody wrote what they replace. */
   | { do: "made"; fields: [FieldName, string][] }
   /** Notes how an answer ended, beside what is noted of others. */
-  | { do: "ending"; reply: MessageId; finish: Finish }
+  | { do: "ending"; reply: MessageId; finish: Finish; isHelp?: boolean }
   /** Adds to the account's suggestions for new chats. */
   | { do: "suggest"; texts: string[] };
 

@@ -90,6 +90,13 @@ export const Step = words("Step", [
 ]);
 export type Step = Value<typeof Step>;
 
+/** What a person may need beside the answer. */
+export const Care = words("Care", [
+  /** Somebody to talk to: the answer, or what stands in its place, says where to find help. */
+  "help",
+]);
+export type Care = Value<typeof Care>;
+
 /** How an answer ended. */
 export const Finish = words("Finish", [
   /** It is whole. */
@@ -434,6 +441,8 @@ export const About = object("About", () => ({
   tools: list(() => text(MAX_SHORT), MAX_OFF),
   /** Settings and memories that would have helped, by name. */
   wanted: list(() => text(MAX_SHORT), MAX_OFF),
+  /** What the person may need besides, if anything. */
+  care: optional(Care),
 }));
 export type About = Value<typeof About>;
 

@@ -103,7 +103,7 @@ function Answer({ message }: { message: MessageLine }) {
   return (
     <article class={finish === "declined" ? "answer declined" : "answer"} id={message.id} aria-label={t("answerSaid")}>
       <MessageBody id={message.id} body={message.body} />
-      <Ending finish={finish} words={message.body} />
+      <Ending finish={finish} words={message.body} isHelp={message.isHelp} />
       <div class="meta">
         <Status message={message} />
         {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{kindOf(message)}{message.reason ? <> <button type="button" class="text" aria-expanded={isWhy} onClick={() => setWhy(!isWhy)}>{t("whyModel")}</button></> : null}</span> : null}

@@ -434,6 +434,7 @@ pub(super) async fn ended(
             focus: answer.focus.map(|focus| Text::cut(&focus)),
             tools: cut_list(&answer.tools),
             wanted: cut_list(&answer.wanted),
+            care: answer.care,
         },
         beside,
     }

@@ -147,6 +147,7 @@ fn ended(chat: &ChatId, turn: &TurnId, text: &str) -> ServerEvent {
             focus: None,
             tools: List::default(),
             wanted: List::default(),
+            care: None,
         },
         beside: None,
     })
