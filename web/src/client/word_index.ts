@@ -346,9 +346,9 @@ export class WordIndex {
         for (let isEnd = false; !isEnd; pieces++) {
           // One at least, or it would never end.
           if (pieces > 0 && isLate()) return null;
-          const { done, value } = open.pieces.next();
-          isEnd = done === true;
-          for (const word of value ?? []) open.words.add(word);
+          const next = open.pieces.next();
+          isEnd = next.done === true;
+          if (next.done !== true) for (const word of next.value) open.words.add(word);
         }
         begun.made.set(id, open.words);
         all.set(id, open.words);

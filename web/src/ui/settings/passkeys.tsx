@@ -110,7 +110,7 @@ function Remove({ way, all, onClose, onDone }: DialogProps & { all: Ways }) {
     const proof = await usePasskey(who?.state === "open" ? who.login : null);
     const id = await core().passkeyId(proof.credential);
     if (!others.some((one) => one.id === id)) throw new OtherPasskey();
-    setShown(new Map([...shown, [id, proof]]));
+    setShown(new Map<string, Proof>([...shown, [id, proof]]));
   };
   const remove = async () => {
     const typed: Proof[] = password === "" ? [] : [{ kind: "password", password, ...(all.hasTotp && totp.trim() !== "" ? { totp: totp.trim() } : {}) }];

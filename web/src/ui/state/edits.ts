@@ -48,7 +48,7 @@ function leave(): void {
 }
 
 export function beginEdit(message: string, body: string): void {
-  editing.value = new Map([...editing.value, [message, { body, isKept: false }]]);
+  editing.value = new Map<string, Editing>([...editing.value, [message, { body, isKept: false }]]);
 }
 
 /** The person typed. */
