@@ -23,7 +23,8 @@ interface Ways {
 }
 
 export function Passkeys() {
-  const [all, setAll] = useState<Ways | null>(null);
+  /** Undefined while it is asked for; null if it cannot be had. */
+  const [all, setAll] = useState<Ways | null | undefined>(undefined);
   const [isAdding, setAdding] = useState(false);
   const [naming, setNaming] = useState<WayIn | null>(null);
   const [removing, setRemoving] = useState<WayIn | null>(null);
