@@ -18,7 +18,7 @@ import { Confirm } from "../parts/dialog";
 import { canWrite } from "../state/account";
 import { askInstead, content, deleteMessage, page, retry, showBranch, wholeBody } from "../state/chat";
 import { core } from "../state/core";
-import { beginEdit, editing, endEdit, typeEdit } from "../state/edits";
+import { beginEdit, editing, endEdit, textOf, typeEdit } from "../state/edits";
 import { ledTo } from "../state/jump";
 import { attempt, say } from "../state/notes";
 import { optionsFor } from "../state/options";
@@ -63,7 +63,7 @@ function Said({ message }: { message: MessageLine }) {
     const resend = async (body: string) => {
       if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) await endEdit(message.id);
     };
-    return <EditBox {...edited} onType={(text) => typeEdit(message.id, text)} onCancel={() => void endEdit(message.id)} onSend={resend} />;
+    return <EditBox body={textOf(message.id, edited)} isKept={edited.isKept} onType={(text) => typeEdit(message.id, text)} onCancel={() => void endEdit(message.id)} onSend={resend} />;
   }
   return (
     <article class="said" id={message.id} aria-label={t("youSaid")}>

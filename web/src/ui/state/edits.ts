@@ -17,21 +17,23 @@ interface Editing {
 export const editing = signal<ReadonlyMap<string, Editing>>(new Map());
 /** Whose they are; "" if no chat is open. */
 let place = "";
-/** What was typed and is not kept yet. */
-const typed = new Map<string, string>();
+/** What was typed so far: a box that goes with its branch and comes back has it. */
+const texts = new Map<string, string>();
+/** What of it is not kept yet. */
+const unkept = new Set<string>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 onLocked(() => {
   clearTimeout(timer);
   timer = undefined;
-  typed.clear();
+  unkept.clear();
   leave();
 });
 
 /** A chat is shown: what was begun in it before is there again. */
 export function showEdits(chat: string, kept: readonly { message: string; body: string }[]): void {
   if (chat === place) return;
-  void flushEdits();
+  closeEdits();
   place = chat;
   editing.value = new Map(kept.map(({ message, body }) => [message, { body, isKept: true }]));
 }
@@ -44,6 +46,7 @@ export function closeEdits(): void {
 
 function leave(): void {
   place = "";
+  texts.clear();
   if (editing.peek().size > 0) editing.value = new Map();
 }
 
@@ -51,15 +54,22 @@ export function beginEdit(message: string, body: string): void {
   editing.value = new Map<string, Editing>([...editing.value, [message, { body, isKept: false }]]);
 }
 
+/** What a box shows when it appears. */
+export function textOf(message: string, { body }: Editing): string {
+  return texts.get(message) ?? body;
+}
+
 /** The person typed. */
 export function typeEdit(message: string, body: string): void {
-  typed.set(message, body);
+  texts.set(message, body);
+  unkept.add(message);
   timer ??= setTimeout(() => void flushEdits(), SOON);
 }
 
 /** It was sent, or thrown away. */
 export async function endEdit(message: string): Promise<void> {
-  typed.delete(message);
+  texts.delete(message);
+  unkept.delete(message);
   editing.value = new Map([...editing.value].filter(([one]) => one !== message));
   await core().setEdit(place, message, null).catch(() => undefined);
 }
@@ -68,8 +78,8 @@ export async function endEdit(message: string): Promise<void> {
 export async function flushEdits(): Promise<void> {
   clearTimeout(timer);
   timer = undefined;
-  const [chat, all] = [place, [...typed]];
-  typed.clear();
+  const [chat, all] = [place, [...texts].filter(([message]) => unkept.has(message))];
+  unkept.clear();
   // All at once: what is thrown away after this is asked for after it.
   await Promise.all(all.map(([message, body]) => core().setEdit(chat, message, body).catch(() => undefined)));
 }
