@@ -12,7 +12,6 @@ import { memoryLabel } from "../message/names";
 import { stepText } from "../message/steps";
 import { isOpen, onLocked } from "./account";
 import { core, nameOf } from "./core";
-import { closeEdits, showEdits } from "./edits";
 import { jumpTo, ledTo } from "./jump";
 import { attempt } from "./notes";
 import { go } from "./route";
@@ -63,7 +62,6 @@ export function closeChat(): void {
   turns.value = [];
   previews.value = new Map();
   content.clear();
-  closeEdits();
   ledTo.value = null;
   if (!isOpen.peek()) [seenTools.value, jumpTo.value] = [[], null];
 }
@@ -98,7 +96,6 @@ function take(got: ChatPage): void {
   const next = got.turns.filter((line) => !stored.has(line.reply)).map((line) => merge(before.get(line.turn), line));
   pageError.value = got.chat.refused ?? null;
   turns.value = next;
-  showEdits(got.chat.id, got.edits);
   page.value = got;
   if (previews.value.size === 0 && got.messages.some((message) => message.missing !== undefined)) void loadPreviews(got.chat.id);
 }

@@ -6,7 +6,6 @@ import { effect, signal } from "@preact/signals";
 import type { CoreEvent } from "../../client/core";
 import { isOpen, onLocked } from "./account";
 import { core } from "./core";
-import { flushEdits } from "./edits";
 import { attempt } from "./notes";
 import { isTemporary } from "./options";
 
@@ -104,9 +103,16 @@ async function keepUnborn(): Promise<void> {
   await core().setFirstDraft(isTemporary.peek() || unborn.trim() === "" ? null : unborn).catch(() => undefined);
 }
 
+const others: (() => Promise<void>)[] = [];
+
+/** Runs before the account is locked: whatever else is typed somewhere is kept first. */
+export function beforeLock(keep: () => Promise<void>): void {
+  others.push(keep);
+}
+
 /** Locks, once what was typed is kept. */
 export async function lock(): Promise<void> {
-  await Promise.all([flushDraft(), flushEdits()]);
+  await Promise.all([flushDraft(), ...others.map((keep) => keep())]);
   await attempt(() => core().lock());
 }
 

@@ -1,10 +1,12 @@
 // Messages of the open chat that are being edited. What is typed is kept, sealed on this device, so that it is there again after a lock or a
 // reload.
 //
-// Easy to get wrong: drawing every message again for each letter. Which messages are being edited is a signal; what is typed is not.
-import { signal } from "@preact/signals";
+// It comes with the messages, behind the door, so it looks by itself at which chat is open. Easy to get wrong: drawing every message again for each letter. Which messages are being edited is a signal; what is typed is not.
+import { effect, signal } from "@preact/signals";
 import { onLocked } from "./account";
+import { page } from "./chat";
 import { core } from "./core";
+import { beforeLock } from "./draft";
 
 interface Editing {
   /** What the box begins with. */
@@ -31,7 +33,7 @@ onLocked(() => {
 });
 
 /** A chat is shown: what was begun in it before is there again. */
-export function showEdits(chat: string, kept: readonly { message: string; body: string }[]): void {
+function showEdits(chat: string, kept: readonly { message: string; body: string }[]): void {
   if (chat === place) return;
   closeEdits();
   place = chat;
@@ -39,7 +41,7 @@ export function showEdits(chat: string, kept: readonly { message: string; body: 
 }
 
 /** No chat is shown. */
-export function closeEdits(): void {
+function closeEdits(): void {
   void flushEdits();
   leave();
 }
@@ -75,7 +77,7 @@ export async function endEdit(message: string): Promise<void> {
 }
 
 /** Gives what was typed to the worker now; done when it is kept. */
-export async function flushEdits(): Promise<void> {
+async function flushEdits(): Promise<void> {
   clearTimeout(timer);
   timer = undefined;
   const [chat, all] = [place, [...texts].filter(([message]) => unkept.has(message))];
@@ -83,6 +85,13 @@ export async function flushEdits(): Promise<void> {
   // All at once: what is thrown away after this is asked for after it.
   await Promise.all(all.map(([message, body]) => core().setEdit(chat, message, body).catch(() => undefined)));
 }
+
+beforeLock(flushEdits);
+effect(() => {
+  const shown = page.value;
+  if (shown === null) closeEdits();
+  else showEdits(shown.chat.id, shown.edits);
+});
 
 /** How long what was typed may be in the page only, in milliseconds. */
 const SOON = 300;
