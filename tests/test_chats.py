@@ -122,6 +122,18 @@ def test_two_devices_have_the_same_chats(server: Confidant, ana: Person) -> None
     assert len(ana.do("/devices")) == 2
 
 
+def test_ways_to_log_in_are_listed_and_named_for_devices_only(server: Confidant, ana: Person) -> None:
+    ana.register(first_code(server))
+    ways = {way["kind"]: way for way in ana.do("/ways")}
+    assert set(ways) == {"password", "recovery"} and ways["password"]["id"] is None
+    ana.do(f"/ways {ways['recovery']['id']} {WORDS}")
+    two = Person(server, ana.device.with_name("two"))
+    assert {way["kind"]: way["name"] for way in two.do("/ways")} == {"password": None, "recovery": WORDS}
+    assert leaks(server.folder, (WORDS,)) == []
+    unknown = f"/ways cred_{'a' * 26} name"
+    assert "there is no such way to log in" in ana.run("--login", LOGIN, "--do", unknown, status=2).stderr
+
+
 def test_what_is_written_offline_waits_and_loses_nothing(server: Confidant, ana: Person) -> None:
     ana.register(first_code(server))
     ana.do("/new plans", "one")

@@ -88,6 +88,13 @@ def test_a_person_is_shown_what_would_go_and_says_yes_or_no(server: Confidant, a
     assert leaks(server.folder, (CITY,)) == []
 
 
+def test_an_answer_says_which_model_gave_it_and_why(server: Confidant, ana: Person) -> None:
+    ana.do("/new trip", f"/ask {QUESTION}")
+    why = ana.do("/open 1", "/why")[-1]
+    assert why["model"] and len(why["reason"]) > 10, why
+    assert "that is no answer" in ana.run("--login", LOGIN, "--do", "/open 1", "--do", "/why 1", status=2).stderr
+
+
 def test_a_search_looks_through_the_chats_on_the_device(server: Confidant, ana: Person, model: RecordingModel) -> None:
     ana.do("/switch settings off", "/switch similar off", "/new sailing", f"the tides of the {SAID} turn at six")
     question = 'call memory.search {"query": "tides"}'

@@ -95,6 +95,12 @@ def test_a_password_needs_a_code_as_well(server: Confidant, ana: Person) -> None
     done = three.run("--login", ana.login, "--recover", "--do", "/list", CHAT_RECOVERY_CODE=recovery, CHAT_PASSWORD="")
     assert json.loads(done.stdout)["title"] == "plans"
 
+    # A new account key is two steps, and one code.
+    with at_terminal(ana, "--do", "/rotate") as terminal:
+        terminal.until("Code: ")
+        terminal.type(app.code())
+        terminal.until("the account key is replaced")
+
     # Whatever changes the account asks for one, too.
     assert "login-refused" in ana.run("--login", ana.login, "--do", "/authenticator off", status=2).stderr
     with at_terminal(ana, "--do", "/authenticator off") as terminal:

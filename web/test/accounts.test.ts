@@ -16,6 +16,7 @@ import { rotate } from "../src/client/rotate";
 import { flush } from "../src/client/send";
 import { sync } from "../src/client/sync";
 import { CredentialId, Login, RecoveryCode, random } from "../src/format/index";
+import { forgetNames, nameWayIn, removeWayIn, waysIn } from "../src/client/ways_in";
 import { World, bodies } from "./world/index";
 
 let world: World;
@@ -87,6 +88,62 @@ test("every credential opens the account and can be changed", async () => {
   assert.equal(await tries(passkey), "nothing");
   await changeCredentials(one, passkey, [], { totp: "off" });
   assert.equal(await tries(password("new words")), "nothing");
+});
+
+test("ways to log in are listed and named; one is removed with what was not shown, and nothing unproven stays", async () => {
+  const login = someone();
+  const code: Credential = { kind: "recovery", code: RecoveryCode.random() };
+  const passkey = (): Credential & { kind: "passkey" } => ({ kind: "passkey", id: CredentialId.random(), output: random(32) });
+  const [blue, red, green] = [passkey(), passkey(), passkey()];
+  const password = passwordOf(login, "old words");
+  const one = await registered(login, [password, code, blue, red, green]);
+  const trip = await newChat(one, "Trip");
+  await nameWayIn(one, blue.id, " Blue stick ");
+  await nameWayIn(one, green.id, "Green stick");
+  await flush(one);
+  const two = await logIn(world.setup(), code);
+  await sync(two, "all");
+  const before = await waysIn(two);
+  assert.equal(before.hasTotp, false);
+  assert.deepEqual(before.ways.map(({ kind, name }) => [kind, name]), [["password", null], ["recovery", null], ["passkey", "Blue stick"], ["passkey", null], ["passkey", "Green stick"]]);
+  assert.deepEqual(before.ways.map(({ id }) => id).slice(2), [blue.id, red.id, green.id]);
+  // Nothing but the recovery code would be left; what goes is shown; a passkey and a password that are not this account's.
+  const refused = (shown: Credential[]) => fails(removeWayIn(two, blue.id, shown));
+  assert.equal(await refused([]), "last-way");
+  assert.equal(await refused([code]), "last-way");
+  assert.equal(await refused([password, blue]), "login-refused");
+  assert.equal(await refused([password, passkey()]), "login-refused");
+  assert.equal(await refused([red, passwordOf(login, "slip of the hand")]), "login-refused", "a password that stays is proven");
+  assert.equal(await fails(removeWayIn(two, CredentialId.random(), [password])), "conflict");
+  assert.deepEqual((await waysIn(two)).ways, before.ways, "nothing was changed");
+  assert.equal(await fails(logIn(world.setup(), blue)), "nothing");
+  const { code: next, kept } = await removeWayIn(two, blue.id, [red, password, red]);
+  await forgetNames(two, kept, before.ways);
+  const left = await waysIn(two);
+  assert.deepEqual(left.ways.map(({ kind, id }) => [kind, kind === "passkey" ? id : null]), [["passkey", red.id], ["password", null], ["recovery", null]]);
+  assert.deepEqual([chats(two).length, two.state.data.filter(({ kind, body }) => kind === "credential" && body !== null).length], [1, 0], "names go along");
+  for (const gone of [blue, green, code]) assert.equal(await fails(logIn(world.setup(), gone)), "login-refused");
+  const stays: Credential[] = [red, password, { kind: "recovery", code: next }];
+  for (const credential of stays) {
+    const device = await logIn(world.setup(), credential);
+    await sync(device, "all");
+    assert.equal(chat(device, trip).fields.get("title"), "Trip");
+  }
+});
+
+test("with a second factor, one code is enough to remove a way in", async () => {
+  const login = someone();
+  const code: Credential = { kind: "recovery", code: RecoveryCode.random() };
+  const passkey: Credential & { kind: "passkey" } = { kind: "passkey", id: CredentialId.random(), output: random(32) };
+  const one = await registered(login, [passwordOf(login, "old words"), code, passkey]);
+  const secret = random(32);
+  await changeCredentials(one, passkey, [], { totp: "on", secret, code: totp(secret, Date.now()) });
+  assert.equal((await waysIn(one)).hasTotp, true);
+  assert.equal(await fails(removeWayIn(one, passkey.id, [passwordOf(login, "old words")])), "login-refused");
+  // The step before may still be used; the one that switched it on is used up.
+  const { code: next } = await removeWayIn(one, passkey.id, [passwordOf(login, "old words", totp(secret, Date.now() + 30_000))]);
+  assert.equal(await fails(logIn(world.setup(), passkey)), "login-refused");
+  assert.equal(await fails(logIn(world.setup(), { kind: "recovery", code: next })), "nothing");
 });
 
 test("a lost password is replaced by the recovery code, once", async () => {

@@ -5,7 +5,7 @@ import { after, before, test } from "node:test";
 
 import { type AccountCommands, Door, accountCommands } from "../src/client/account_commands";
 import { answersFile } from "../src/client/answer_notes";
-import { ENDINGS, endingsOf, withEnding } from "../src/client/endings";
+import { ENDINGS, endingsOf, helpOf, withEnding } from "../src/client/endings";
 import { type ChatCommands, chatCommands } from "../src/client/commands";
 import { chat as view } from "../src/client/chats";
 import type { CoreEvent, Finish } from "../src/client/core";
@@ -24,7 +24,7 @@ const keepers: Keeper[] = [];
 before(async () => {
   model = await Model.start();
   world = await World.start(model.filling);
-  model.forms.set("prepare_turn", (material) => ({ language_code: "en", harm: { direct_self_harm: material.includes("dark thought") ? 9 : 0 }, title: "A question" }));
+  model.forms.set("prepare_turn", (material) => ({ language_code: "en", harm: { direct_self_harm: material.includes("dark thought") ? 9 : material.includes("feeling low") ? 5 : 0 }, title: "A question" }));
   await world.person();
 });
 after(async () => {
@@ -94,6 +94,50 @@ async function answerIn(tab: Tab, chat: string, reply: string) {
   return found;
 }
 
+test("why a model answered is sealed beside its name, and known on every device", async () => {
+  const { tab, login } = await registered();
+  const id = await tab.core.newChat();
+  const reply = await tab.asked(id, "hello there");
+  const here = await answerIn(tab, id, reply);
+  assert.ok(here.model !== null && here.reason !== null && here.reason.length > 10, `${here.model}: ${here.reason}`);
+  const other = await Tab.open();
+  await other.core.logIn(login, proof);
+  await other.online();
+  const there = await answerIn(other, id, reply);
+  assert.deepEqual([there.model, there.reason], [here.model, here.reason]);
+  assert.equal((await other.core.open(id)).messages[0]?.reason, null, "nobody chose who asks");
+});
+
+test("an edit that was begun is kept on the device, sealed, and goes with its message", async () => {
+  const { tab } = await registered();
+  const id = await tab.core.newChat();
+  const [first, second] = [await tab.core.say(id, "one"), await tab.core.say(id, "two")];
+  await tab.core.setEdit(id, first, "CANARY one, said better");
+  await tab.core.setEdit(id, second, "CANARY two");
+  await tab.core.setEdit(id, second, "CANARY two, said better");
+  assert.deepEqual((await tab.core.open(id)).messages.map(({ body }) => body), ["one", "two"], "nothing is changed yet");
+  assert.ok((await tab.core.waiting()).every(({ text }) => !text?.includes("CANARY")), "nothing of it waits to be sent");
+  await tab.core.lock();
+  for (const name of await tab.files.names()) assert.ok(!new TextDecoder().decode((await tab.files.read(name)) ?? undefined).includes("CANARY"), name);
+  const later = await Tab.open(tab.files);
+  await later.core.unlock(proof);
+  const edits = async () => (await later.core.open(id)).edits;
+  assert.deepEqual(await edits(), [{ message: first, body: "CANARY one, said better" }, { message: second, body: "CANARY two, said better" }]);
+  await later.core.setEdit(id, first, null);
+  assert.deepEqual(await edits(), [{ message: second, body: "CANARY two, said better" }]);
+  await later.core.deleteMessage(id, second);
+  assert.deepEqual(await edits(), []);
+  // One that is too large to be kept is the page's alone, and a temporary chat keeps nothing.
+  await assert.rejects(later.core.setEdit(id, first, "x".repeat(1_000_000)), { name: "too-large" });
+  const short = await later.core.newChat({ temporary: true });
+  await later.core.setEdit(short, first, "CANARY");
+  assert.deepEqual((await later.core.open(short)).edits, []);
+  // Only so many: the newest.
+  for (let n = 0; n < 12; n++) await later.core.setEdit(id, await later.core.say(id, `m${n}`), `edited ${n}`);
+  assert.deepEqual((await edits()).map(({ body }) => body), Array.from({ length: 8 }, (_, n) => `edited ${n + 4}`));
+  await later.core.deleteChat(id);
+});
+
 test("the draft of a chat that does not exist yet is kept on the device, sealed, and nowhere else", async () => {
   const { tab, login } = await registered();
   assert.equal(await tab.core.firstDraft(), null);
@@ -157,6 +201,19 @@ test("how an answer ended is known on every device, also if nothing was noted th
   assert.equal((await answerIn(later, chat, reply)).finish, "declined");
 });
 
+test("that somebody may need help is the server's word, kept sealed and known on every device, whatever the words are", async () => {
+  const { tab, login } = await registered();
+  const chat = await tab.core.newChat({ title: "Help" });
+  const [plain, low, dark] = [await tab.asked(chat, "hello"), await tab.asked(chat, "feeling low"), await tab.asked(chat, "a dark thought")];
+  const other = await Tab.open();
+  await other.core.logIn(login, proof);
+  await other.online();
+  for (const one of [tab, other]) {
+    const said = await Promise.all([plain, low, dark].map((reply) => answerIn(one, chat, reply)));
+    assert.deepEqual(said.map(({ finish, isHelp }) => [finish ?? "whole", isHelp ?? false]), [["whole", false], ["whole", true], ["declined", true]]);
+  }
+});
+
 test("two devices that note endings at once lose neither", async () => {
   const { tab, login } = await registered();
   const chat = (await tab.core.newChat({ title: "Two devices" })) as ChatId;
@@ -182,6 +239,9 @@ test("two devices that note endings at once lose neither", async () => {
 test("a field of endings that another program wrote is read as far as it makes sense, and stays small", () => {
   for (const odd of [null, "", "{", "[]", "7", "null", '{"a":"sold"}', '{"a":{"finish":"cut"}}']) assert.equal(endingsOf(odd).size, 0, String(odd));
   assert.deepEqual([...endingsOf('{"msg_a":"cut","msg_b":"x"}')], [["msg_a", "cut"]]);
+  const helped = '{"msg_a":"cut","msg_b":"whole help","msg_c":"help","msg_d":"x help"}';
+  assert.deepEqual([[...endingsOf(helped)], [...helpOf(helped)]], [[["msg_a", "cut"], ["msg_b", "whole"]], ["msg_b"]]);
+  assert.equal(withEnding(helped, "msg_a" as MessageId, "declined", true), '{"msg_a":"declined help","msg_b":"whole help"}');
   let field: string | null = null;
   for (let n = 0; n < 300; n++) field = withEnding(field, `msg_${n}` as MessageId, (["cut", "declined"] satisfies Finish[])[n % 2] ?? "cut");
   assert.equal(endingsOf(field).size, 200);

@@ -281,7 +281,7 @@ test("parents that are missing, or lead in a circle", async () => {
 const recordRefused = (error: unknown): boolean => error instanceof Refused && error.name === "record-refused";
 
 test("half of a surrogate pair is never sealed", () => {
-  const message: Message = { role: "user", parent: null, createdAt: 7, body: "\ud83d", model: null, refs: [], proof: null, shared: [] };
+  const message: Message = { role: "user", parent: null, createdAt: 7, body: "\ud83d", model: null, reason: null, refs: [], proof: null, shared: [] };
   assert.throws(() => Message.toJson(message), recordRefused);
   assert.equal(wellFormed("a\ud83db\u{1f44b}\udc4b"), "a\ufffdb\u{1f44b}\ufffd");
   assert.equal(Message.fromJson(Message.toJson({ ...message, body: wellFormed(message.body) })).body, "\ufffd");

@@ -36,7 +36,7 @@ const hashOf = (text: string) => Digest.of(new TextEncoder().encode(text) as Byt
 const field = (name: string) => ItemId.field(FieldName.parse(name));
 
 async function message(id: MessageId, body: string, parent: MessageId | null = null, role: Role = "user", refs: EmbedId[] = []): Promise<[ItemId, Slot]> {
-  const said = { role, parent, createdAt: 1_000, body, model: null, refs, proof: null, shared: [] };
+  const said = { role, parent, createdAt: 1_000, body, model: null, reason: null, refs, proof: null, shared: [] };
   return [id, { hash: await hashOf(`${id} ${body}`), item: { kind: "message", rev: 1, message: said } }];
 }
 
@@ -118,6 +118,47 @@ test("words are the same however they are written", () => {
   const began = performance.now();
   assert.ok(wordsOf("中文没有空格也要快一点。我们去北京大学".repeat(20_000)).size < 60);
   assert.ok(performance.now() - began < 30_000);
+});
+
+/** What the browser's dictionary is asked to cut, while something is done. */
+async function cutBy(act: () => unknown): Promise<number[]> {
+  const asked: number[] = [];
+  const { segment } = Intl.Segmenter.prototype;
+  Intl.Segmenter.prototype.segment = function (this: Intl.Segmenter, text: string) {
+    asked.push(text.length);
+    return segment.call(this, text);
+  };
+  try {
+    await act();
+  } finally {
+    Intl.Segmenter.prototype.segment = segment;
+  }
+  return asked;
+}
+
+test("a message of a million signs without spaces is taken in piece by piece, and search cuts what may fit and nothing else", async () => {
+  const device = await aDevice();
+  const sign = (at: number) => String.fromCodePoint(0x4e00 + (at % 20_000));
+  const million = `${Array.from({ length: 700_000 }, (_, at) => sign(at * 7)).join("")}北京大学${Array.from({ length: 300_000 }, (_, at) => sign(at * 11)).join("")}`;
+  const room = await aChat(device, "long", ["before", million, "after"]);
+  // Not in the index yet: only what has the words inside is cut.
+  const looked = await cutBy(() => assert.deepEqual([chatsOf(device, "北京"), marked(device, "after")], [[room.id], ["after"]]));
+  assert.ok(looked.length > 0 && looked.reduce((sum, length) => sum + length, 0) < 20_000, `${looked.length} pieces`);
+  // Whoever has no time at all does one piece of it, and goes on from there.
+  const pieces: number[] = [];
+  let steps = 0;
+  for (; device.words.isDue(device); steps++) {
+    const cut = await cutBy(() => device.words.step(device, -1));
+    assert.ok(cut.length <= 1 && (cut[0] ?? 0) <= 1_000, `${cut.length} pieces in a step`);
+    pieces.push(...cut);
+    assert.ok(steps < 2_000, "it ends");
+  }
+  assert.ok(pieces.length >= 1_000 && pieces.length <= 1_010, `${pieces.length} pieces: none twice`);
+  assert.deepEqual([chatsOf(device, "北京"), chatsOf(device, "before after")], [[room.id], [room.id]]);
+  // Letters are a word, of which the beginning counts; nothing is cut. One sign of another script among them changes nothing of that.
+  assert.deepEqual(await cutBy(() => assert.deepEqual([...wordsOf("x".repeat(1_000_000))], ["x".repeat(64)])), []);
+  const mixed = await cutBy(() => assert.ok([...wordsOf(`${"x".repeat(500_000)}学${"y".repeat(500_000)}`)].every((word) => word.length <= 64)));
+  assert.deepEqual(mixed, [1_000]);
 });
 
 test("all words, in any message and any form; titles first, then how much fits, then the newest", async () => {

@@ -95,7 +95,7 @@ function makeMessage(at: number, parent: MessageId | null): Message {
 }
 
 function message(body: string, parent: MessageId | null): Message {
-  return { role: "user", parent, createdAt: 1_700_000_000_000, body, model: null, refs: [], proof: null, shared: [] };
+  return { role: "user", parent, createdAt: 1_700_000_000_000, body, model: null, reason: null, refs: [], proof: null, shared: [] };
 }
 
 async function per(name: string, times: number, run: () => Promise<void>): Promise<string> {

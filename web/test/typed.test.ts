@@ -24,7 +24,7 @@ test("words and a model's name of an imported file are mended", async () => {
   assert.ok(act?.do === "append");
   const { role, body, model, refs, createdAt, shared } = act.note;
   assert.deepEqual([body, model], ["a\ufffd", "m\ufffd"]);
-  assert.ok(Message.toJson({ role, parent: null, createdAt, body, model, refs, proof: null, shared }).length > 0);
+  assert.ok(Message.toJson({ role, parent: null, createdAt, body, model, reason: null, refs, proof: null, shared }).length > 0);
 });
 
 test("a device that is locked has no keys", async () => {

@@ -131,6 +131,29 @@ test("what an answer asks for is shown before it goes; some of it, nothing, or a
   assert.deepEqual(noted(await world.synced(person), id), ["settings 4"], "on every device");
 });
 
+test("what was given is noted, once, also if another device stores the answer first", async () => {
+  const { person, device: one, id } = await scene();
+  const two = await world.synced(person);
+  const { turn } = await ask(one, id, "want settings", there());
+  await flush(one);
+  const wish = await wished(one);
+  await sync(two, "all");
+  await give(one, id, turn, "settings", wish.pieces.slice(0, 1));
+  // The other device is faster, and does not know what was given.
+  await until(two, "ended");
+  await flush(two);
+  assert.deepEqual(two.rooms.get(id)?.head.pending, []);
+  assert.deepEqual(noted(two, id), []);
+  for (let times = 0; times < 2; times++) {
+    await sync(one, "all");
+    await flush(one);
+    await sync(two, "all");
+    assert.deepEqual(noted(two, id), ["settings 4"]);
+  }
+  assert.deepEqual([one.state.queue.ops.length, one.state.queue.copies.length, one.state.asks.length], [0, 0, 0]);
+  assert.deepEqual(bodies(one, id), bodies(two, id));
+});
+
 test("a search finds what other chats say, and not what the server has", async () => {
   const { device, id } = await scene();
   const { turn } = await ask(device, id, 'call search {"query":"tides"}', there());

@@ -152,6 +152,9 @@ pub struct Message {
     /// Which model spoke.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Why that model was chosen, in a sentence of the server's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// What it shows.
     pub refs: Vec<EmbedId>,
     /// The server's proof that its model or tool said this ([`crate::Transcript::prove`]).
@@ -232,6 +235,7 @@ mod tests {
             created_at: 7,
             body: "Grüße, \u{1f44b}".to_owned(),
             model: None,
+            reason: None,
             refs: vec![],
             proof: None,
             shared: vec![],
@@ -246,6 +250,15 @@ mod tests {
     }
 
     #[test]
+    fn why_a_model_was_chosen_stands_beside_its_name_where_it_is_known() {
+        let reason = Some("A short request.".to_owned());
+        let message = Message { model: Some("quick".to_owned()), reason, ..message() };
+        let json = String::from_utf8(message.to_json().to_vec()).unwrap();
+        assert!(json.contains(r#""model":"quick","reason":"A short request.","refs":[]"#), "{json}");
+        assert_eq!(Message::from_json(json.as_bytes()), Ok(message));
+    }
+
+    #[test]
     fn what_no_writer_writes_is_refused() {
         let good = String::from_utf8(message().to_json().to_vec()).unwrap();
         for (from, to) in [
@@ -255,6 +268,8 @@ mod tests {
             (r#""v":1"#, r#""v":1.0"#),
             (r#""v":1"#, r#""v":true"#),
             (r#""refs":[]"#, r#""refs":[],"model":null"#),
+            (r#""refs":[]"#, r#""refs":[],"reason":null"#),
+            (r#""refs":[]"#, r#""refs":[],"reason":["short"]"#),
             (r#""refs":[]"#, r#""refs":[],"shared":[]"#),
             (r#""refs":[]"#, r#""refs":[],"shared":[["search",1]]"#),
             (r#""refs":[]"#, r#""refs":["emb_x"]"#),

@@ -339,6 +339,7 @@ fn as_record(message: &SnapshotMessage, parent: Option<MessageId>) -> Message {
         created_at: message.created_at,
         body: message.body.clone(),
         model: message.model.clone(),
+        reason: None,
         refs: message.refs.clone(),
         proof: None,
         shared: Vec::new(),
@@ -348,7 +349,7 @@ fn as_record(message: &SnapshotMessage, parent: Option<MessageId>) -> Message {
 /// A message as snapshots have it: what was said, and nothing that only its owner and the server have to know.
 fn said(json: &[u8]) -> Result<Message, Refused> {
     let message = Message::from_json(json)?;
-    let is_bare = message.proof.is_none() && message.shared.is_empty();
+    let is_bare = message.proof.is_none() && message.reason.is_none() && message.shared.is_empty();
     if is_bare && is_said(message.role) { Ok(message) } else { Err(Refused::RecordRefused) }
 }
 

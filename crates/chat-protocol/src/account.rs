@@ -98,6 +98,25 @@ objects! {
         pub code: Totp,
     }
 
+    /// Asks for the ways to log in that the account has.
+    pub struct RequestCredentials {}
+
+    /// The ways to log in that the account has. What each is called is account data of the kind `credential`, with its id as name.
+    pub struct CredentialList {
+        /// Each of them.
+        pub credentials: List<CredentialLine, MAX_CREDENTIALS>,
+        /// Whether the password is asked for with a code of an authenticator.
+        pub totp: bool,
+    }
+
+    /// A way to log in.
+    pub struct CredentialLine {
+        /// What kind.
+        pub kind: CredentialKind,
+        /// Its id; left out for a password.
+        pub id: Option<CredentialId>,
+    }
+
     /// Adds credentials, or replaces those of the same kind and id. Removing one is a rotation.
     pub struct ChangeCredentials {
         /// The revision of the account before; else `conflict`.

@@ -80,6 +80,12 @@ words! {
         Working = "working",
     }
 
+    /// What a person may need beside the answer.
+    pub enum Care {
+        /// Somebody to talk to: the answer, or what stands in its place, says where to find help.
+        Help = "help",
+    }
+
     /// How an answer ended.
     pub enum Finish {
         /// It is whole.
@@ -368,12 +374,16 @@ objects! {
         pub icons: List<Text<MAX_SHORT>, MAX_TAGS>,
         /// What kind of request it is.
         pub category: Option<Text<MAX_SHORT>>,
+        /// Why the model that answers was chosen, in a sentence; kept in the sealed message, beside the model's name.
+        pub reason: Option<Text<MAX_WORDS>>,
         /// The focus mode that is on now.
         pub focus: Option<Text<MAX_SHORT>>,
         /// Tools that were used.
         pub tools: List<Text<MAX_SHORT>, MAX_OFF>,
         /// Settings and memories that would have helped, by name.
         pub wanted: List<Text<MAX_SHORT>, MAX_OFF>,
+        /// What the person may need besides, if anything.
+        pub care: Option<Care>,
     }
 
     /// There is no answer.

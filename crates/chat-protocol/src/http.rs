@@ -87,6 +87,7 @@ routes! {
     "/account/login", Proof, LoginRequest => SessionOpened, "Opens a session with any credential.";
     "/account/logout", Session, Logout => Done, "Ends this session, or all.";
     "/account/credentials", Proof, ChangeCredentials => AccountChanged, "Adds or replaces credentials.";
+    "/account/credentials/list", Session, RequestCredentials => CredentialList, "The ways to log in.";
     "/account/recover", Proof, Recover => AccountChanged, "Replaces a lost password by the recovery code.";
     "/account/rotation/begin", Proof, RotationBegin => RotationBegun, "Begins a rotation of the account key.";
     "/account/rotation/stage", Session, RotationStage => RotationStaged, "Stages rings and floors.";

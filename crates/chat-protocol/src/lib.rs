@@ -66,13 +66,14 @@ mod values;
 mod wire;
 
 pub use account::{
-    AccountChanged, ChangeCredentials, CredentialKind, Erase, Erased, Export, FirstManifest, ForceLogout,
-    LogoutReason, ManifestPut, ManifestStored, NewCredential, Recover, Restore, RestoreBegin, RestoreOffer,
-    RestoreRings, RingsRestored, TotpSetup, UpdateManifest,
+    AccountChanged, ChangeCredentials, CredentialKind, CredentialLine, CredentialList, Erase, Erased, Export,
+    FirstManifest, ForceLogout, LogoutReason, ManifestPut, ManifestStored, NewCredential, Recover,
+    RequestCredentials, Restore, RestoreBegin, RestoreOffer, RestoreRings, RingsRestored, TotpSetup,
+    UpdateManifest,
 };
 pub use answers::{
     About, AiApprovalRequested, AiMessageUpdate, AiResponseCompleted, AiResponseStorageConfirmed,
-    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, Beside, BesideBy, CancelAiTask,
+    AiTaskFailed, AiTaskInitiated, AiTypingEnded, AiTypingStarted, Beside, BesideBy, CancelAiTask, Care,
     ChatHistory, ChatMessageAdded, ClientData, DecideAiTask, Finish, Given, Heard, HistoryReason, Keep,
     MessageQueued, PendingAiResponse, Piece, PostProcessingCompleted, PreprocessingStep, RequestChatHistory,
     RequestClientData, ResumeAiTask, SaidBy, Step,

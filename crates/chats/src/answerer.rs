@@ -21,7 +21,7 @@ use async_trait::async_trait;
 use confidant_chat_format::{
     AccountId, ChatId, Claim, Digest, MessageId, Transcript, TranscriptKind, TurnId,
 };
-use confidant_chat_protocol::{Finish, Given, Keep, RefusedSent, Remembered};
+use confidant_chat_protocol::{Care, Finish, Given, Keep, RefusedSent, Remembered};
 use confidant_display::debug_without_content;
 use tokio::sync::oneshot;
 
@@ -184,6 +184,8 @@ pub struct Answer {
     pub icons: Vec<String>,
     /// What kind of request it was.
     pub category: Option<String>,
+    /// Why its model was chosen, in a sentence.
+    pub reason: Option<String>,
     /// The focus mode that is on now.
     pub focus: Option<String>,
     /// Tools that were used.
@@ -194,6 +196,8 @@ pub struct Answer {
     pub summed_up: Option<SummedUp>,
     /// Settings that would have helped.
     pub wanted: Vec<String>,
+    /// What the person may need besides.
+    pub care: Option<Care>,
     /// What is known of the chat's safety now: scores and flags, without words. It is kept longer than they are.
     pub safety: Option<Vec<u8>>,
 }
@@ -210,11 +214,13 @@ impl Answer {
             title: None,
             icons: Vec::new(),
             category: None,
+            reason: None,
             focus: None,
             tools: Vec::new(),
             said: Vec::new(),
             summed_up: None,
             wanted: Vec::new(),
+            care: None,
             safety: None,
         }
     }

@@ -330,6 +330,7 @@ impl Service {
             "/account/login" => this.login(caller, body).await.map(|begun| self.begun(begun)),
             "/account/logout" => this.logout(caller, body).await,
             "/account/credentials" => this.change_credentials(caller, body).await,
+            "/account/credentials/list" => this.list_credentials(caller, body).await,
             "/account/recover" => this.recover(caller, body).await,
             "/account/rotation/begin" => this.begin_rotation(caller, body).await,
             "/account/rotation/stage" => this.stage(caller, body).await,

@@ -9,13 +9,14 @@
 //! the device that registers.
 
 use confidant_chat_format::{
-    AccountKey, BoxKey, DeviceId, Digest, Entry, FieldName, Floor, Login, Manifest, Place, PublicKey,
-    RecoveryCode, Refused, Ring, RingOf, SeenWrap, Shelf, Text, open_record, seal_record,
+    AccountKey, BoxKey, CredentialId, DeviceId, Digest, Entry, FieldName, Floor, Login, Manifest, Place,
+    PublicKey, RecoveryCode, Refused, Ring, RingOf, SeenWrap, Shelf, Text, open_record, seal_record,
 };
 use confidant_chat_protocol::{
-    AccountChanged, Bytes, ChangeCredentials, ClientEvent, Devices, Done, Envelope, FirstManifest, KeyEntry,
-    LabelDevice, List, LoginRequest, Logout, Recover, Register, RegisterBegin, RegisterOffer, RequestDevices,
-    RevokeDevice, RevokeSession, ServerEvent, SessionOpened, Totp, TotpSetup,
+    AccountChanged, Bytes, ChangeCredentials, ClientEvent, CredentialKind, CredentialList, Devices, Done,
+    Envelope, FirstManifest, KeyEntry, LabelDevice, List, LoginRequest, Logout, Recover, Register,
+    RegisterBegin, RegisterOffer, RequestCredentials, RequestDevices, RevokeDevice, RevokeSession,
+    ServerEvent, SessionOpened, Totp, TotpSetup,
 };
 use confidant_display::debug_without_content;
 use confidant_seal::Key;
@@ -59,6 +60,20 @@ pub struct DeviceLine {
 }
 
 debug_without_content!(DeviceLine { device, is_this });
+
+/// A way to log in, as the list has it.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WayIn {
+    /// What kind.
+    pub kind: CredentialKind,
+    /// Its id; a password has none.
+    pub id: Option<CredentialId>,
+    /// What the person calls it.
+    pub name: Option<String>,
+}
+
+debug_without_content!(WayIn { kind });
 
 /// Changes to how codes of an authenticator are asked for.
 #[derive(Clone)]
@@ -257,6 +272,27 @@ impl Device {
         Ok(self.state.account_rev)
     }
 
+    /// The ways to log in that the server has. One that shall go is left out of [`Device::rotate`]: whoever held it knows the
+    /// account key.
+    pub async fn ways_in(&mut self) -> Result<Vec<WayIn>, Error> {
+        let answer: CredentialList =
+            self.link.post("/account/credentials/list", &RequestCredentials {}).await?;
+        let mut ways = Vec::new();
+        for one in answer.credentials.into_vec() {
+            let name = match &one.id {
+                Some(id) => self.data(CREDENTIAL, id.as_str())?,
+                None => None,
+            };
+            ways.push(WayIn { kind: one.kind, id: one.id, name });
+        }
+        Ok(ways)
+    }
+
+    /// Calls a way to log in by a name, sealed, from now on; none: by none. It is sent with the queue.
+    pub fn name_way_in(&mut self, id: &CredentialId, name: Option<&str>) -> Result<(), Error> {
+        self.set_data(CREDENTIAL, id.as_str(), name)
+    }
+
     /// The account's devices and sessions.
     pub async fn devices(&mut self) -> Result<Vec<DeviceLine>, Error> {
         let answer: Devices = self.link.post("/account/devices", &RequestDevices {}).await?;
@@ -315,6 +351,9 @@ impl Device {
         Ok(())
     }
 }
+
+/// The kind of account data that has what ways to log in are called.
+const CREDENTIAL: &str = "credential";
 
 fn label_place(device: &DeviceId) -> Result<(FieldName, FieldName), Error> {
     Ok((FieldName::parse("device")?, FieldName::parse(device.as_str())?))

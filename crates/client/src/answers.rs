@@ -137,7 +137,8 @@ impl Device {
             turn: turn.turn.clone(),
             parent: turn.message.clone(),
             body: body.to_owned(),
-            model: ended.model.as_ref().map(|model| model.as_str().to_owned()),
+            model: ended.model.as_ref().map(owned),
+            reason: ended.about.reason.as_ref().map(owned),
             // A proof is for all of the words.
             proof: ended.proof.filter(|_| !is_cut),
             created_at: self.now(),
@@ -169,6 +170,7 @@ impl Device {
                     parent: message.parent.clone().ok_or(Refused::Unasked)?,
                     body: body.to_owned(),
                     model: message.model.clone(),
+                    reason: message.reason.clone(),
                     proof: message.proof.filter(|_| !is_cut),
                     created_at: message.created_at,
                     fields: more.about.as_ref().map(about).transpose()?.unwrap_or_default(),

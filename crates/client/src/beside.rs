@@ -170,6 +170,7 @@ pub(crate) fn messages(
             created_at: answer.created_at,
             body: note.body.clone(),
             model: answer.model.clone().filter(|_| note.role == Role::Summary),
+            reason: None,
             refs: Vec::new(),
             proof: Some(note.proof),
             shared: Vec::new(),

@@ -37,6 +37,8 @@ pub struct MessageView {
     pub refs: Vec<EmbedId>,
     /// Which model spoke.
     pub model: Option<String>,
+    /// Why that model was chosen, in a sentence of the server's.
+    pub reason: Option<String>,
     /// When, in milliseconds since 1970.
     pub created_at: u64,
     /// Its revision; 0 if it was never stored.
@@ -456,6 +458,7 @@ fn shown(id: &MessageId, rev: u32, message: &Message) -> MessageView {
         body: message.body.clone(),
         refs: message.refs.clone(),
         model: message.model.clone(),
+        reason: message.reason.clone(),
         created_at: message.created_at,
         rev,
         is_waiting: false,
@@ -483,6 +486,7 @@ fn lay_over(view: &mut ChatView, leaf: &mut Option<MessageId>, act: &Act) {
                 body: note.body.clone(),
                 refs: note.refs.clone(),
                 model: note.model.clone(),
+                reason: None,
                 created_at: note.created_at,
                 rev: 0,
                 is_waiting: true,
@@ -529,6 +533,7 @@ fn lay_answer(view: &mut ChatView, leaf: &mut Option<MessageId>, id: &MessageId,
         body: answer.body.clone(),
         refs: Vec::new(),
         model: answer.model.clone(),
+        reason: answer.reason.clone(),
         created_at: answer.created_at,
         rev: 0,
         is_waiting: true,

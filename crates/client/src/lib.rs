@@ -99,7 +99,7 @@ mod transport;
 mod turns;
 mod write;
 
-pub use account::{DeviceLine, Registration, TotpChange};
+pub use account::{DeviceLine, Registration, TotpChange, WayIn};
 pub use asks::{AskOptions, GivenText, focus_switch};
 pub use chats::{ChatView, MessageView};
 pub use credential::Credential;

@@ -96,6 +96,9 @@ pub(crate) struct Answer {
     pub(crate) parent: MessageId,
     pub(crate) body: String,
     pub(crate) model: Option<String>,
+    /// Why that model was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
     pub(crate) proof: Option<Digest>,
     pub(crate) created_at: u64,
     /// Fields of the chat that are set if it has no title: the title among them.

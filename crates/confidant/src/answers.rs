@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use confidant_chat_format::{AccountId, ChatId, Digest, Transcript, TranscriptKind, TurnId};
-use confidant_chat_protocol::{ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent, Remembered};
+use confidant_chat_protocol::{
+    Care, ErrorName, FOCUS_MODE, Failure, Finish, Given, Keep, RefusedSent, Remembered,
+};
 use confidant_chats::answerer::{
     Answer, AnswerEvent, AnswerStream, Answerer, Approval, Ask, Branch, Have, Kept, Left, Made, Offer,
     Offers, Place, SummedUp, Wants,
@@ -654,12 +656,13 @@ fn answered(answer: Final) -> Answer {
     } else {
         Finish::Whole
     };
-    let prepared = metadata.preparation.map(|prepared| *prepared);
     let Beside { tools: said, summed_up } = metadata.beside.map(|beside| *beside).unwrap_or_default();
-    let (title, icons, category) = match prepared {
-        Some(prepared) => (prepared.title, prepared.icon_names, Some(prepared.category)),
-        None => (None, Vec::new(), None),
+    let (title, icons, category, reason) = match metadata.preparation.map(|prepared| *prepared) {
+        Some(made) => (made.title, made.icon_names, Some(made.category), Some(made.selection_reason)),
+        None => (None, Vec::new(), None, None),
     };
+    // Nobody chose the model where the program itself speaks.
+    let reason = reason.filter(|why| metadata.model.as_deref() != Some("confidant") && !why.is_empty());
     Answer {
         text: content,
         finish,
@@ -667,11 +670,13 @@ fn answered(answer: Final) -> Answer {
         title,
         icons,
         category,
+        reason,
         focus: metadata.focus,
         tools: metadata.tools,
         said,
         summed_up: summed_up.map(sums),
         wanted: metadata.requested_settings,
+        care: is(SafetyAction::ProvideCrisisResources).then_some(Care::Help),
         safety,
     }
 }

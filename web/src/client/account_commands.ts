@@ -8,7 +8,7 @@
 // changed. Whoever changes, adds or replaces one here changes the lock with it, or the person cannot unlock with what they just set.
 
 import { type Bytes, base32, fromBase32, random, wipe } from "../format/bytes";
-import { DeviceId, Key, Login, RecoveryCode, Refused, fromHex, hex } from "../format/index";
+import { CredentialId, DeviceId, Key, Login, RecoveryCode, Refused, fromHex, hex } from "../format/index";
 import * as account from "./account";
 import type * as core from "./core";
 import { opened } from "./commands";
@@ -28,13 +28,14 @@ const parts = {
   putBack: () => part(() => import("./put_back")),
   restore: () => part(() => import("./restore")),
   rotate: () => part(() => import("./rotate")),
+  ways: () => part(() => import("./ways_in")),
 };
 
 /** The commands of this file. */
 export type AccountCommands = Pick<
   core.Core,
   | "account" | "register" | "registerWithPasskey" | "logIn" | "unlock" | "lock" | "stayUnlocked" | "logOut" | "forget" | "changePassword"
-  | "newRecoveryCode" | "recover" | "addPasskey" | "totpSecret" | "totpOn" | "totpOff" | "rotate" | "devices" | "labelDevice"
+  | "newRecoveryCode" | "recover" | "addPasskey" | "totpSecret" | "totpOn" | "totpOff" | "rotate" | "waysIn" | "nameWayIn" | "passkeyId" | "removeWayIn" | "devices" | "labelDevice"
   | "revokeDevice" | "revokeSession" | "pairOffer" | "pairFetch" | "setUnlock" | "pairSend" | "exportAll" | "erase" | "restore" | "putBack"
 >;
 
@@ -282,12 +283,17 @@ function credentials(door: Door, { run, by }: How) {
         return { recoveryCode: code.dangerouslyToText() };
       }),
     recover: (code, password) => run((device) => recovered(door, device, RecoveryCode.parse(code), password)),
-    addPasskey: (proof, passkey) =>
+    addPasskey: (proof, passkey, name) =>
       by(proof, async (device, credential) => {
         const added = await door.credential(passkey);
         await account.changeCredentials(device, credential, [added]);
         await door.mayOpen([added]);
+        if (added.kind === "passkey") await named(door, device, added.id, name);
       }),
+    waysIn: () => run(async (device) => (await parts.ways()).waysIn(device)),
+    nameWayIn: (id, name) => run((device) => named(door, device, CredentialId.parse(id), name)),
+    passkeyId: (credential) => passkeyId(credential),
+    removeWayIn: (id, shown) => run((device) => removed(door, device, CredentialId.parse(id), shown)),
     totpSecret: async () => {
       const secret = base32(random(32)).toUpperCase();
       const label = encodeURIComponent(`Confidant:${loginOf(door)}`);
@@ -398,6 +404,21 @@ async function rotated(door: Door, device: Device, proof: core.Proof, keep: core
   const kept: Credential[] = [...(others.length > 0 ? others : by.kind === "recovery" ? [] : [by]), { kind: "recovery", code }];
   await rotate(device, by, kept);
   await door.onlyMayOpen(kept);
+  return { recoveryCode: code.dangerouslyToText() };
+}
+
+async function named(door: Door, device: Device, id: CredentialId, name: string): Promise<void> {
+  await (await parts.ways()).nameWayIn(device, id, name);
+  door.keeper.sendSoon();
+}
+
+async function removed(door: Door, device: Device, id: CredentialId, shown: core.Proof[]): Promise<{ recoveryCode: string }> {
+  const { forgetNames, removeWayIn, waysIn } = await parts.ways();
+  const { ways } = await waysIn(device);
+  const { code, kept } = await removeWayIn(device, id, await account.inTurn(shown, (one) => door.credential(one)));
+  // Before anything else: the code is shown even if what follows fails.
+  await door.onlyMayOpen(kept);
+  await forgetNames(device, kept, ways).catch(() => {});
   return { recoveryCode: code.dangerouslyToText() };
 }
 

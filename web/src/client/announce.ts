@@ -115,8 +115,8 @@ export class Announcer {
         this.emit({ type: "gave", chat, turn, pieces: what.pieces.map(({ what: kind, name }) => ({ what: kind, name })) });
         return false;
       case "ended": {
-        const { finish, reply, tools, wanted, focus, category, sent } = what;
-        notes.answers.set(reply, { finish, tools, focus, category, wanted, historySent: note.historySent, ...(sent === null ? {} : { sent }) });
+        const { finish, reply, tools, wanted, focus, category, isHelp, sent } = what;
+        notes.answers.set(reply, { finish, tools, focus, category, wanted, historySent: note.historySent, ...(isHelp ? { isHelp } : {}), ...(sent === null ? {} : { sent }) });
         note.approvals = [];
         this.#wishes(note, chat, turn, () => false);
         this.emit({ type: "ended", chat, turn, reply, finish, wanted, tools });

@@ -129,6 +129,7 @@ async function takeEnd(device: Device, ended: AiTypingEnded): Promise<Told | nul
     parent: turn.message,
     body,
     model: ended.model ?? null,
+    reason: ended.about.reason ?? null,
     // A proof is for all of the words.
     proof: isCut ? null : (ended.proof ?? null),
     createdAt: device.now(),
@@ -136,7 +137,7 @@ async function takeEnd(device: Device, ended: AiTypingEnded): Promise<Told | nul
     beside: await notesOf(device.rooms.get(turn.chat) ?? device.temporary.get(turn.chat), turn.turn, turn.message, turn.reply, ended.beside),
   };
   const isWaited = await keepAnswer(device, turn.chat, turn.reply, answer);
-  if (isWaited) await keepEnding(device, turn.chat, turn.reply, ended.finish);
+  if (isWaited) await keepEnding(device, turn.chat, turn.reply, ended.finish, isHelp(ended.about));
   if (isWaited) return turn.tell(endedOf(ended.finish, turn, ended.about));
   device.turns.fail(turn.turn, "unasked");
   return device.turns.told.pop() ?? null;
@@ -152,7 +153,7 @@ async function keepSaid(device: Device, turn: Turn): Promise<Told | null> {
   const [body] = fitted(turn.words);
   const answer: Answer = { turn: id, parent, body, model: null, proof: null, createdAt: device.now(), fields: [] };
   if (await keepAnswer(device, chat, reply, answer)) {
-    await keepEnding(device, chat, reply, "cancelled");
+    await keepEnding(device, chat, reply, "cancelled", false);
     return turn.tell(endedOf("cancelled", turn, null));
   }
   device.turns.fail(id, "unasked");
@@ -163,15 +164,20 @@ async function keepSaid(device: Device, turn: Turn): Promise<Told | null> {
  * How an answer ended is known on every device, also after the page was loaded again: a chat that was ended for safety is closed, and one that
  * was declined names who helps.
  */
-async function keepEnding(device: Device, chat: ChatId, reply: MessageId, finish: AiTypingEnded["finish"]): Promise<void> {
-  if (finish === "whole" || device.temporary.has(chat) || !isThere(device, chat)) return;
-  device.state.queue.append(chat, { do: "ending", reply, finish });
+async function keepEnding(device: Device, chat: ChatId, reply: MessageId, finish: AiTypingEnded["finish"], isHelp: boolean): Promise<void> {
+  if ((finish === "whole" && !isHelp) || device.temporary.has(chat) || !isThere(device, chat)) return;
+  device.state.queue.append(chat, { do: "ending", reply, finish, isHelp });
   await save(device);
+}
+
+/** Whether the server says that the person may need help. */
+function isHelp(about: About | null): boolean {
+  return about?.care === "help";
 }
 
 function endedOf(finish: AiTypingEnded["finish"], { reply, sent }: Pick<Turn, "reply" | "sent">, about: About | null) {
   const [tools, wanted] = [[...(about?.tools ?? [])], [...(about?.wanted ?? [])]];
-  return { told: "ended" as const, finish, reply, tools, wanted, focus: about?.focus ?? null, category: about?.category ?? null, sent };
+  return { told: "ended" as const, finish, reply, tools, wanted, focus: about?.focus ?? null, category: about?.category ?? null, isHelp: isHelp(about), sent };
 }
 
 /**
@@ -196,12 +202,13 @@ async function takeLetter(device: Device, sent: PendingAiResponse): Promise<Told
     parent: message.parent,
     body,
     model: message.model,
+    reason: message.reason,
     proof: isCut ? null : message.proof,
     createdAt: message.createdAt,
     fields: more.about === null ? [] : fieldsOf(more.about),
     beside: await notesOf(device.rooms.get(sent.chat), sent.turn, message.parent, sent.reply, more.beside),
   };
-  if (await keepAnswer(device, sent.chat, sent.reply, answer)) await keepEnding(device, sent.chat, sent.reply, more.finish);
+  if (await keepAnswer(device, sent.chat, sent.reply, answer)) await keepEnding(device, sent.chat, sent.reply, more.finish, isHelp(more.about));
   if (more.made !== null) await putMade(device, more.made);
   const turn = device.turns.find(sent.turn);
   if (turn !== undefined) turn.stage = { at: "ended" };

@@ -32,8 +32,8 @@ import { heardOf } from "./beside";
 import { chat as chatView, path, putNote, setData, there } from "./chats";
 import { type Device, requestOne, save, tell } from "./device";
 import { ClientError, deniedName, isDenied, isNotFound, isRefused } from "./error";
-import { TITLE } from "./plan";
-import { TO_END, type To, type Wanted, noteOf } from "./queue";
+import { TITLE, decide as decideAct } from "./plan";
+import { type Act, TO_END, type To, type Wanted, noteOf } from "./queue";
 import { type Room, revOf, roomField, roomMessage } from "./room";
 import type { Question } from "./state";
 import { isFocusOff } from "./switches";
@@ -345,7 +345,10 @@ function begun(device: Device, turn: Turn, ahead: number): void {
   device.turns.told.push(turn.tell({ told: "begun", ahead }));
 }
 
-/** Questions that nothing waits for any more are forgotten. */
+/**
+ * Questions that nothing waits for any more are forgotten. What was given for one is noted in its answer before, if another device has stored
+ * that: only this one knows.
+ */
 async function tidyAsks(device: Device): Promise<void> {
   const { asks, queue } = device.state;
   const isOpen = (ask: Question) => {
@@ -354,6 +357,12 @@ async function tidyAsks(device: Device): Promise<void> {
   };
   const open = asks.filter(isOpen);
   if (open.length === asks.length) return;
+  for (const { chat, reply: id, gave } of asks.filter((ask) => !open.includes(ask))) {
+    const room = device.rooms.get(chat);
+    if (room === undefined || gave === undefined || gave.length === 0) continue;
+    const act: Act = { do: "gave", id, shared: gave };
+    if (decideAct(act, room).then === "do") queue.append(chat, act);
+  }
   device.state.asks = open;
   await save(device);
 }

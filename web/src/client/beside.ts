@@ -143,7 +143,7 @@ function pathOf(room: Room, last: MessageId | null): [MessageId, Message][] {
 
 /** A note as a message. */
 export function besideMessage({ role, parent, body, proof }: BesideNote, { createdAt, model }: { createdAt: number; model: string | null }): Message {
-  return { role, parent, createdAt, body, model: role === "summary" ? model : null, refs: [], proof, shared: [] };
+  return { role, parent, createdAt, body, model: role === "summary" ? model : null, reason: null, refs: [], proof, shared: [] };
 }
 
 /** Summaries that tell of a message: they go when it changes. */

@@ -15,7 +15,7 @@ import { ClientError } from "./error";
 import { TITLE, textJson } from "./plan";
 import { baseOf, noteOf, NOTHING_THERE, TO_END, type Act, type Answer, type Base, type Copy, type Note, type To, type Waiting } from "./queue";
 import { isThin, roomField, roomMessage, roomMessages, type Room } from "./room";
-import { pieceOf } from "./state";
+import { forgetEdits, pieceOf } from "./state";
 
 /** A message as a person sees it. */
 export interface MessageView {
@@ -28,6 +28,8 @@ export interface MessageView {
   refs: readonly EmbedId[];
   /** Which model spoke. */
   model: string | null;
+  /** Why that model was chosen, in a sentence of the server's. */
+  reason: string | null;
   /** When, in milliseconds since 1970. */
   createdAt: number;
   /** What else left the device in clear for this turn, by consent. */
@@ -182,6 +184,7 @@ export async function edit(device: Device, id: ChatId, message: MessageId, body:
 export async function deleteMessage(device: Device, id: ChatId, message: MessageId): Promise<void> {
   needs(chat(device, id), message);
   device.state.queue.delete(id, message, seenWords(device, id, message));
+  forgetEdits(device.state, [id], message);
   await save(device);
 }
 
@@ -208,6 +211,7 @@ export async function addEmbed(device: Device, id: ChatId, body: string): Promis
 export async function deleteChat(device: Device, id: ChatId): Promise<void> {
   there(device, id);
   device.state.queue.deleteChat(id);
+  forgetEdits(device.state, [id]);
   await save(device);
 }
 
@@ -331,8 +335,8 @@ export function verified(room: Room): ChatView {
 }
 
 function shown(id: MessageId, rev: number, message: Message): MessageView {
-  const { role, parent, body, refs, model, createdAt, shared } = message;
-  return { id, role, parent, body, refs, model: model ?? null, createdAt, shared, rev, isWaiting: false, isBeside: isBeside(message) };
+  const { role, parent, body, refs, model, reason, createdAt, shared } = message;
+  return { id, role, parent, body, refs, model: model ?? null, reason: reason ?? null, createdAt, shared, rev, isWaiting: false, isBeside: isBeside(message) };
 }
 
 /** Lays what waits over a view; gives the leaf of the branch that is shown then. */
@@ -342,7 +346,7 @@ function layOver(view: ChatView, leaf: MessageId | null, act: Act): MessageId | 
     case "append": {
       if (messages.has(act.id)) return leaf;
       const { ask: _, ...note } = act.note;
-      messages.set(act.id, { id: act.id, ...note, parent: parentOf(messages, leaf, act.to), rev: 0, isWaiting: true, isBeside: false });
+      messages.set(act.id, { id: act.id, ...note, reason: null, parent: parentOf(messages, leaf, act.to), rev: 0, isWaiting: true, isBeside: false });
       return act.id;
     }
     case "edit": {
@@ -364,7 +368,7 @@ function layOver(view: ChatView, leaf: MessageId | null, act: Act): MessageId | 
       for (const [name, body] of act.fields) view.fields.set(name, body);
       return leaf;
     case "ending":
-      for (const [name, body] of endingFields((field) => view.fields.get(field) ?? null, act.reply, act.finish)) view.fields.set(name, body);
+      for (const [name, body] of endingFields((field) => view.fields.get(field) ?? null, act.reply, act.finish, act.isHelp === true)) view.fields.set(name, body);
       return leaf;
     case "reply":
       return layAnswer(view, leaf, act.id, act.answer);
@@ -390,7 +394,7 @@ function parentOf(messages: Map<MessageId, MessageView>, leaf: MessageId | null,
 function layAnswer(view: ChatView, leaf: MessageId | null, id: MessageId, answer: Answer): MessageId | null {
   const { parent, body, model, createdAt } = answer;
   if (view.messages.has(id) || !view.messages.has(parent)) return leaf;
-  view.messages.set(id, { id, role: "assistant", parent, body, refs: [], model, createdAt, shared: [], rev: 0, isWaiting: true, isBeside: false });
+  view.messages.set(id, { id, role: "assistant", parent, body, refs: [], model, reason: answer.reason ?? null, createdAt, shared: [], rev: 0, isWaiting: true, isBeside: false });
   if (!view.fields.has(TITLE)) for (const [name, body] of answer.fields) view.fields.set(name, body);
   return leaf === parent ? id : leaf;
 }
@@ -416,7 +420,7 @@ function branch(messages: Map<MessageId, MessageView>, leaf: MessageId | null): 
  * What a person typed or pasted, as it can be sealed: halves of surrogate pairs are replaced. `too-large`, if its envelope, which adds a
  * header and a tag, would be with so many bytes beside the text.
  */
-function fitting(body: string, more: number, most: number): string {
+export function fitting(body: string, more: number, most: number): string {
   const text = wellFormed(body);
   if (textJson(text).length + more + 64 > most) throw new ClientError("too-large");
   return text;

@@ -12,6 +12,7 @@ import { type AskOptions, ask, askInstead, cancel, catalogue, decide, giveUp, he
 import * as chats from "./chats";
 import type * as core from "./core";
 import type { Device } from "./device";
+import { setEdit } from "./edits";
 import { ClientError, isRefused } from "./error";
 import type { Keeper } from "./keeper";
 import { readPreviews } from "./outline";
@@ -29,7 +30,7 @@ export type ChatCommands = Pick<
   core.Core,
   | "chats" | "hasOlder" | "loadOlder" | "newChat" | "open" | "body" | "previews" | "embed" | "say" | "ask" | "askInstead" | "retry" | "cancel" | "giveUp" | "decide" | "hearAgain"
   | "showBranch" | "edit" | "deleteMessage" | "rename" | "setPinned" | "setField" | "deleteChat" | "undoDelete" | "setDraft" | "firstDraft"
-  | "setFirstDraft" | "search"
+  | "setFirstDraft" | "setEdit" | "search"
   | "exportChat" | "importChats" | "waiting" | "copies" | "useCopy" | "discardCopy" | "awaited" | "switchedOff" | "setSwitch" | "catalogue" | "data"
   | "dataOf" | "setData" | "suggestions" | "retryNow" | "connection" | "give" | "share" | "setCached" | "similar"
 >;
@@ -165,6 +166,11 @@ function writing(keeper: Keeper, { run, write }: How) {
         if (!isTemporary(device, id)) await chats.setDraft(device, id, body);
       }, body === null ? 0 : DRAFTS),
     setFirstDraft: (body) => run((device) => chats.setFirstDraft(device, body)),
+    setEdit: (chat, message, body) =>
+      run(async (device) => {
+        const id = ChatId.parse(chat);
+        if (!isTemporary(device, id)) await setEdit(device, id, MessageId.parse(message), body);
+      }),
     importChats: (all) => write(async (device) => (await part(() => import("./bring_in"))).bringIn(device, all)),
     useCopy: (number) => write((device) => chats.useCopy(device, number)),
     discardCopy: (number) => write((device) => chats.discardCopy(device, number)),

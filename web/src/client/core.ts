@@ -100,6 +100,8 @@ export interface MessageLine {
   body: string;
   embeds: Id[];
   model: string | null;
+  /** Why that model was chosen, in a sentence of the server's. */
+  reason: string | null;
   createdAt: number;
   rev: number;
   status: MessageStatus;
@@ -109,6 +111,8 @@ export interface MessageLine {
   shared: { what: GivenKind; bytes: number }[];
   /** For an answer: how it ended, where that is known: on every device, unless it is whole. */
   finish?: Finish;
+  /** For an answer: the server says that the person may need help, and names it. */
+  isHelp?: boolean;
   /** For an answer: what it used, what the server saw. Only known on the device that received it, which keeps it as long as there is room. */
   heard?: AnswerNote;
   /** Copies of mine that lost against another device's version of this message. */
@@ -140,6 +144,8 @@ export interface AnswerNote {
   wanted: string[];
   /** Messages of the history that were sent to the server for it, as far as this device knows. 0, with `sent`: its cache had them. */
   historySent: number;
+  /** Whether the server says that the person may need help. */
+  isHelp?: boolean;
   /** What went with the question. Only known where this device asked it, and was not loaded again before the answer. */
   sent?: SentNote;
 }
@@ -237,6 +243,8 @@ export interface ChatPage {
   /** Replies that are waited for, of any branch. */
   turns: TurnLine[];
   draft: string | null;
+  /** What was typed in the place of a message and not sent, on this device. */
+  edits: { message: Id; body: string }[];
   followUps: string[];
   /** The server's last word of who wrote it and when: "as of …, by …". */
   asOf: { at: number; device: Id } | null;
@@ -297,6 +305,13 @@ export interface DeviceLine {
   /** Sessions, each by what it is revoked by. */
   sessions: string[];
   isThis: boolean;
+}
+
+/** A way to log in. A password has no id; `name` is what the person calls it. */
+export interface WayIn {
+  kind: "password" | "passkey" | "recovery";
+  id: Id | null;
+  name: string | null;
 }
 
 /** A piece of account data: settings, suggestions. Sealed; kind and name are seen by the server. */
@@ -401,7 +416,18 @@ export interface Core {
   newRecoveryCode(by: Proof): Promise<{ recoveryCode: string }>;
   /** After `logIn` with a recovery code: a new password, and a new code. */
   recover(code: string, password: string): Promise<{ recoveryCode: string }>;
-  addPasskey(by: Proof, passkey: Proof & { kind: "passkey" }): Promise<void>;
+  addPasskey(by: Proof, passkey: Proof & { kind: "passkey" }, name: string): Promise<void>;
+  /** The ways to log in that the server has; whether the password is asked for with a code of an authenticator. */
+  waysIn(): Promise<{ ways: WayIn[]; hasTotp: boolean }>;
+  /** Calls a way to log in by a name, sealed. */
+  nameWayIn(id: Id, name: string): Promise<void>;
+  /** The id that the server knows a passkey by: `credential` is the browser's. */
+  passkeyId(credential: string): Promise<Id>;
+  /**
+   * Removes a way to log in, and every other one that is not shown: a new account key and a new recovery code. `last-way`: nothing but the
+   * recovery code would be left.
+   */
+  removeWayIn(id: Id, shown: Proof[]): Promise<{ recoveryCode: string }>;
   /** A secret for an authenticator: `totpOn` switches it on with a code of it. */
   totpSecret(): Promise<{ secret: string; uri: string }>;
   totpOn(by: Proof, secret: string, code: string): Promise<void>;
@@ -480,6 +506,8 @@ export interface Core {
   /** What was typed for a chat that does not exist yet. Kept sealed on this device, and only there. */
   firstDraft(): Promise<string | null>;
   setFirstDraft(body: string | null): Promise<void>;
+  /** What was typed in the place of a message, likewise: `edits` of the chat has it. `null` when it was sent or thrown away. */
+  setEdit(chat: Id, message: Id, body: string | null): Promise<void>;
   /** Looks for chats that have all of these words, the last of which may be cut off. On this device only; nothing leaves it. */
   search(words: string): Promise<SearchResult>;
   /** A chat as Markdown or JSON. */

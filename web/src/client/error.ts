@@ -36,6 +36,8 @@ export type OwnName =
   | "quota"
   /** The device's files do not open. */
   | "damaged"
+  /** It is the only way to log in besides the recovery code. */
+  | "last-way"
   /** The keys are not in memory: unlock first. */
   | "locked"
   /** A part of this client did not load: the server is away, or has another page. */

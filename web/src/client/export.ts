@@ -288,7 +288,7 @@ async function exportedChat(account: Account, room: Room, letters: readonly Lett
 }
 
 function exportedMessage(id: MessageId, message: Message): ExportedMessage {
-  const { role, parent, createdAt, body, model, refs, proof, shared } = message;
+  const { role, parent, createdAt, body, model, reason, refs, proof, shared } = message;
   return {
     id,
     v: 1,
@@ -297,6 +297,7 @@ function exportedMessage(id: MessageId, message: Message): ExportedMessage {
     created_at: createdAt,
     body,
     ...(model === null ? {} : { model }),
+    ...((reason ?? null) === null ? {} : { reason }),
     refs,
     ...(proof === null ? {} : { proof }),
     ...(shared.length === 0 ? {} : { shared }),

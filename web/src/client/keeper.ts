@@ -208,6 +208,8 @@ export class Keeper {
   async #flush(device: Device): Promise<void> {
     this.#flushAt = null;
     await flush(device);
+    // What came of it waits, too: a note inside an answer that another device stored.
+    if (device.state.queue.ops.some(({ act }) => act.do === "gave")) this.sendSoon();
     this.announce();
   }
 

@@ -8,7 +8,7 @@
 // others answer. Every device refuses a message whose parent is not there, so the answers move up in the same write.
 
 import { FieldName, ItemId, Message, utf8 } from "../format/index";
-import type { Bytes, MessageId, Pending as Awaited } from "../format/index";
+import type { Bytes, MessageId, Pending as Awaited, Shared } from "../format/index";
 import { besideMessage, isBeside, ownerOf, summariesOf, toolsOf } from "./beside";
 import { endingFieldsOf } from "./endings";
 import type { Act, Answer, Base, Pending, To, Why } from "./queue";
@@ -78,10 +78,15 @@ export function decide(act: Act, room: Room | undefined): Decision {
       const isWanted = waits !== undefined && roomMessage(room, waits.parent) !== undefined;
       return isWanted && !room.items.has(act.id) ? DO : DONE;
     }
+    case "gave": {
+      // Noted already, or the answer went, and what it notes with it.
+      const answer = roomMessage(room, act.id);
+      return answer === undefined || notNoted(answer, act.shared).length === 0 ? DONE : DO;
+    }
     case "give-up":
       return awaited(room, act.reply) === undefined ? DONE : DO;
     case "ending":
-      return endingFieldsOf(room, act.reply, act.finish).length === 0 ? DONE : DO;
+      return endingFieldsOf(room, act.reply, act.finish, act.isHelp === true).length === 0 ? DONE : DO;
     case "made":
       return act.fields.every(([name, body]) => roomField(room, name) === body) ? DONE : DO;
   }
@@ -96,6 +101,7 @@ function decideWithout(act: Act): Decision {
     case "delete-chat":
     case "retry":
     case "reply":
+    case "gave":
     case "give-up":
     case "made":
     case "ending":
@@ -108,6 +114,11 @@ function decideWithout(act: Act): Decision {
 }
 
 const CHAT_DELETED: Decision = { then: "lose", why: { why: "chat-deleted" } };
+
+/** What of this is not noted inside an answer. */
+function notNoted({ shared }: Message, gave: readonly Shared[]): Shared[] {
+  return gave.filter((one) => !shared.some(({ what, bytes }) => what === one.what && bytes === one.bytes));
+}
 
 /** The reply that the head waits for under this id. */
 function awaited(room: Room, reply: MessageId): Awaited | undefined {
@@ -194,7 +205,7 @@ function apply(change: Change, room: Room | undefined, act: Act): void {
     case "append": {
       const { ask, role, createdAt, body, model, refs, shared } = act.note;
       const parent = parentOf(change, room, act.to);
-      const message: Message = { role, parent, createdAt, body, model, refs, proof: null, shared };
+      const message: Message = { role, parent, createdAt, body, model, reason: null, refs, proof: null, shared };
       change.puts.push([act.id, Message.toJson(message)]);
       change.leaf = act.id;
       if (ask !== null) change.awaits.push({ turn: ask.turn, parent: act.id, reply: ask.reply });
@@ -209,6 +220,11 @@ function apply(change: Change, room: Room | undefined, act: Act): void {
     case "reply":
       if (room !== undefined) reply(change, room, act.id, act.answer);
       break;
+    case "gave": {
+      const answer = room === undefined ? undefined : roomMessage(room, act.id);
+      if (answer !== undefined) change.puts.push([act.id, Message.toJson({ ...answer, shared: [...answer.shared, ...notNoted(answer, act.shared)] })]);
+      break;
+    }
     case "give-up":
       change.settles.push(act.reply);
       break;
@@ -216,7 +232,7 @@ function apply(change: Change, room: Room | undefined, act: Act): void {
       putFields(change, act.fields);
       break;
     case "ending":
-      if (room !== undefined) putFields(change, endingFieldsOf(room, act.reply, act.finish));
+      if (room !== undefined) putFields(change, endingFieldsOf(room, act.reply, act.finish, act.isHelp === true));
       break;
     case "edit": {
       const message = room === undefined ? undefined : roomMessage(room, act.id);
@@ -266,6 +282,7 @@ function reply(change: Change, room: Room, id: MessageId, answer: Answer): void 
     createdAt,
     body,
     model,
+    reason: answer.reason ?? null,
     refs: [],
     proof,
     shared: answer.shared ?? [],

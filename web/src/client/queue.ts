@@ -74,6 +74,8 @@ export interface Answer {
   parent: MessageId;
   body: string;
   model: string | null;
+  /** Why that model was chosen. Files of before have none. */
+  reason?: string | null;
   /** The server's proof that its model said this. */
   proof: Digest | null;
   createdAt: number;
@@ -105,12 +107,14 @@ export type Act =
   | { do: "retry"; message: MessageId; wanted: Wanted; instead: MessageId[] }
   /** Stores the answer that the head waits for, as this message. */
   | { do: "reply"; id: MessageId; answer: Answer }
+  /** Notes inside an answer that another device stored what this one gave for it. */
+  | { do: "gave"; id: MessageId; shared: Shared[] }
   /** Waits no longer for this reply. */
   | { do: "give-up"; reply: MessageId }
   /** Sets fields that the server's model made. Nobody wrote what they replace. */
   | { do: "made"; fields: [FieldName, string][] }
   /** Notes how an answer ended, beside what is noted of others. */
-  | { do: "ending"; reply: MessageId; finish: Finish }
+  | { do: "ending"; reply: MessageId; finish: Finish; isHelp?: boolean }
   /** Adds to the account's suggestions for new chats. */
   | { do: "suggest"; texts: string[] };
 
@@ -418,6 +422,8 @@ function whatOf(act: Act): What {
     case "delete":
     case "reply":
       return { what: act.do, id: act.id };
+    case "gave":
+      return { what: "reply", id: act.id };
     case "embed":
       return { what: "embed", id: act.id };
     case "field":
@@ -445,6 +451,7 @@ function isWorthACopy(act: Act): boolean {
       return false;
     // Nobody typed it.
     case "retry":
+    case "gave":
     case "give-up":
     case "made":
     case "ending":

@@ -18,7 +18,7 @@ import { type Room, isThin } from "./room";
 import { textsOf } from "./texts";
 import { type Notes, chatLine, opsByChat } from "./views";
 import { type Hits, SEARCHED, searchedText } from "./word_index";
-import { RUN, type Wanted, folded, isWanted, wantedOf, wordsOf, wordsOfRun } from "./words";
+import { RUN, type Wanted, folded, isWanted, placesOf, wantedOf, wordsOf } from "./words";
 
 /** A text of a chat, and what it belongs to. */
 type Text = readonly [id: ItemId, text: string];
@@ -98,7 +98,7 @@ function hitsInTexts(texts: Iterable<Text>, query: Query): Hits {
   for (const [id, text] of texts) {
     const plain = folded(text);
     if (!query.needles.some((needle) => plain.includes(needle))) continue;
-    const mask = query.words.length === 0 ? 1 : maskOf(wordsOf(text), query.words);
+    const mask = query.words.length === 0 ? 1 : maskOf(wordsOf(text, query.needles), query.words);
     if (mask !== 0) hits.set(id, mask);
   }
   return hits;
@@ -194,13 +194,11 @@ function placeIn(text: string, { words, needles }: Query): { at: number; length:
   for (const { 0: run, index } of text.matchAll(RUN)) {
     const plain = folded(run);
     if (!needles.some((needle) => plain.includes(needle))) continue;
-    let from = 0;
-    for (const word of plain === "" ? [] : wordsOfRun(plain)) {
+    for (const { word, at } of plain === "" ? [] : placesOf(plain, needles)) {
       const one = words.find((wanted) => isWanted(wanted, word));
       // Where folding keeps the length, places stay where they are; else the whole run is shown.
-      const start = from + (one?.is === "within" ? word.indexOf(one.word) : 0);
+      const start = at + (one?.is === "within" ? word.indexOf(one.word) : 0);
       if (one !== undefined) return plain.length === run.length ? { at: index + start, length: one.word.length } : { at: index, length: run.length };
-      from += word.length;
     }
   }
   return { at: 0, length: 0 };

@@ -247,7 +247,7 @@ async function stuck(device: Device, first: Pending): Promise<void> {
   } else if (act.do === "append" || act.do === "embed") {
     // Sent before this flush: it was stored then.
     if (attempts <= 1) lost = { why: "deleted" };
-  } else if (act.do !== "retry" && act.do !== "reply" && act.do !== "give-up" && act.do !== "made" && act.do !== "ending") {
+  } else if (act.do !== "retry" && act.do !== "reply" && act.do !== "gave" && act.do !== "give-up" && act.do !== "made" && act.do !== "ending") {
     lost = { why: "changed" };
   }
   await resolved(device, n, lost);

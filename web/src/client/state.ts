@@ -195,7 +195,12 @@ export interface State {
   gone: Set<ChatId>;
   /** What was typed for a chat that does not exist yet. Files of before have none. */
   firstDraft?: string;
+  /** Messages that somebody began to edit (edits.ts). */
+  edits?: Edit[];
 }
+
+/** What was typed in the place of a message and not sent. */
+export type Edit = [chat: ChatId, message: MessageId, body: string];
 
 export function newState(account: AccountId, device: DeviceId, ak: AccountKey): State {
   return {
@@ -243,9 +248,22 @@ export function noteOpened(state: State, chat: ChatId): void {
 
 /** Remembers that chats went. */
 export function noteGone(state: State, chats: Iterable<ChatId>): void {
-  for (const chat of chats) state.gone.add(chat);
+  const gone = [...chats];
+  for (const chat of gone) state.gone.add(chat);
+  forgetEdits(state, gone);
   if (state.gone.size <= MAX_GONE) return;
   state.gone = new Set([...state.gone].sort().slice(state.gone.size - MAX_GONE));
+}
+
+/** Forgets edits in these chats, or only that of one message. They are gone with what is saved next. */
+export function forgetEdits(state: State, chats: readonly ChatId[], only: MessageId | null = null): void {
+  if (state.edits === undefined) return;
+  keepEdits(state, state.edits.filter(([chat, message]) => !chats.includes(chat) || (only !== null && message !== only)));
+}
+
+export function keepEdits(state: State, edits: Edit[]): void {
+  if (edits.length === 0) delete state.edits;
+  else state.edits = edits;
 }
 
 export function pieceOf(state: State, kind: FieldName, name: FieldName): Piece | undefined {
@@ -282,6 +300,7 @@ interface StateJson {
   gone: ChatId[];
   /** Missing if nothing was typed. */
   firstDraft?: string;
+  edits?: Edit[];
 }
 
 export function stateToJson(state: State): Bytes {

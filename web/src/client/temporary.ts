@@ -80,6 +80,7 @@ export async function askTemporary(
     createdAt: device.now(),
     body: wellFormed(body),
     model: null,
+    reason: null,
     refs: [],
     proof: null,
     shared: noted(options),
@@ -153,7 +154,7 @@ export async function keepTemporary(device: Device, chat: ChatId, reply: Message
     const { parent, body, model, createdAt } = answer;
     const proof = Digest.parse(answer.proof);
     const settled = withHead(room, { pending: room.head.pending.filter((one) => one.reply !== reply) });
-    const said: Message = { role: "assistant", parent, createdAt, body, model, refs: [], proof, shared: [] };
+    const said: Message = { role: "assistant", parent, createdAt, body, model, reason: answer.reason ?? null, refs: [], proof, shared: [] };
     const beside = (answer.beside ?? []).reduce((room, note) => withMessage(room, note.id, besideMessage(note, answer)), settled);
     device.temporary.set(chat, withMessage(beside, reply, said));
   }

@@ -46,7 +46,7 @@ export type Telling =
   /** The server asked for something that is switched on for this chat, and got this. */
   | { told: "gave"; pieces: GivenText[] }
   /** The answer is there. `flush` stores it. */
-  | { told: "ended"; finish: Finish; reply: MessageId; tools: string[]; wanted: string[]; focus: string | null; category: string | null; sent: SentWith | null }
+  | { told: "ended"; finish: Finish; reply: MessageId; tools: string[]; wanted: string[]; focus: string | null; category: string | null; isHelp: boolean; sent: SentWith | null }
   /** There is no answer. The person may ask again, or give up. */
   | { told: "failed"; error: ErrorName }
   /** A summary, tags and suggestions were made. `flush` stores them. */

@@ -11,7 +11,8 @@ import { awaited, words } from "./asks";
 import { type ChatView, type MessageView, chat as chatView, chats, copies, data, listed } from "./chats";
 import type * as core from "./core";
 import type { Device } from "./device";
-import { ENDED, ENDINGS, endingFields, endingsOf } from "./endings";
+import { editsOf } from "./edits";
+import { ENDED, ENDINGS, endingFields, endingsOf, helpOf } from "./endings";
 import { outlinedBranch } from "./outline";
 import { TITLE } from "./plan";
 import type { Copy, Pending, Waiting, What, Why } from "./queue";
@@ -115,7 +116,7 @@ function fieldsWith(room: Room | undefined, ops: readonly Pending[]): Map<string
   for (const { act } of ops) {
     if (act.do === "field") fields.set(act.name, act.body);
     if (act.do === "made") for (const [name, body] of act.fields) fields.set(name, body);
-    if (act.do === "ending") for (const [name, body] of endingFields((field) => fields.get(field) ?? null, act.reply, act.finish)) fields.set(name, body);
+    if (act.do === "ending") for (const [name, body] of endingFields((field) => fields.get(field) ?? null, act.reply, act.finish, act.isHelp === true)) fields.set(name, body);
     if (act.do === "reply" && !fields.has(TITLE)) for (const [name, body] of act.answer.fields) fields.set(name, body);
   }
   return fields;
@@ -144,20 +145,22 @@ export function chatPage(device: Device, notes: Notes, id: ChatId): core.ChatPag
   const siblings = bySiblings(view);
   const lost = copies(device).filter((copy) => copy.chat === id);
   const endings = endingsOf(view.fields.get(ENDINGS) ?? null);
+  const help = helpOf(view.fields.get(ENDINGS) ?? null);
   return {
     chat: chatLine(device, notes, id, opsByChat(device).get(id) ?? []),
     messages: [
       ...(room !== undefined && view.isThin ? outlinedBranch(room).map(missingLine) : []),
-      ...withBeside(view).map((message) => messageLine(message, (message.isBeside ? undefined : siblings.get(message.parent)) ?? [message], lost, notes, endings)),
+      ...withBeside(view).map((message) => messageLine(message, (message.isBeside ? undefined : siblings.get(message.parent)) ?? [message], lost, notes, endings, help)),
     ],
     turns: turnLines(device, notes, id),
     draft: view.draft,
+    edits: editsOf(device, id),
     followUps: textsOf(view.fields.get("follow-ups") ?? null),
     asOf: room === undefined ? null : { at: room.head.at, device: room.head.device },
   };
 }
 
-function messageLine(message: MessageView, siblings: readonly MessageView[], lost: readonly Copy[], notes: Notes, endings: ReadonlyMap<string, core.Finish>): core.MessageLine {
+function messageLine(message: MessageView, siblings: readonly MessageView[], lost: readonly Copy[], notes: Notes, endings: ReadonlyMap<string, core.Finish>, help: ReadonlySet<string>): core.MessageLine {
   const mine = lost.filter(({ what }) => what.what === "edit" && what.id === message.id).map(({ number }) => number);
   const heard = notes.answers.get(message.id);
   const finish = heard?.finish ?? endings.get(message.id);
@@ -168,6 +171,7 @@ function messageLine(message: MessageView, siblings: readonly MessageView[], los
     ...firstWords(message),
     embeds: [...message.refs],
     model: message.model,
+    reason: message.reason,
     createdAt: message.createdAt,
     rev: message.rev,
     status: message.isWaiting ? "unsent" : mine.length > 0 ? "conflicted" : "sealed",
@@ -176,6 +180,7 @@ function messageLine(message: MessageView, siblings: readonly MessageView[], los
     shared: message.shared.map(({ what, bytes }) => ({ what: what as string as core.GivenKind, bytes })),
     ...(heard === undefined ? {} : { heard }),
     ...(finish === undefined ? {} : { finish }),
+    ...(heard?.isHelp === true || help.has(message.id) ? { isHelp: true } : {}),
     copies: mine,
   };
 }
@@ -191,7 +196,7 @@ function missingLine({ id, outline, rev }: ReturnType<typeof outlinedBranch>[num
   const { role, parent, createdAt, model, cid, nodes } = outline;
   const missing = nodes ?? [{ type: "text" as const, lines: 1, words: 0, cid }];
   const about = { embeds: [], shared: [], copies: [], alternatives: { at: 0, ids: [id] }, status: "sealed" as const };
-  return { id, role, parent, body: "", model, createdAt, rev, missing, ...about };
+  return { id, role, parent, body: "", model, reason: null, createdAt, rev, missing, ...about };
 }
 
 /** The branch with what stands beside it: what tools said before the answer, and the newest summary behind what it sums up. */

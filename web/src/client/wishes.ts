@@ -6,7 +6,8 @@
 //                     └──────────▶ noted, kept, then sent: client_data ◀─────────┘
 //
 // Nothing goes without the person's word, not even that there is nothing to give: whoever asks would learn what the chats say from how fast
-// the answer comes. Easy to get wrong: the note of what was given. It is kept before anything is sent, and sealed into the reply.
+// the answer comes. Easy to get wrong: the note of what was given. It is kept before anything is sent, and sealed into the reply; where another device stores
+// the reply first, it is added to it.
 
 import { type ChatId, FieldName, type MessageId, Refused, type Shared, type TurnId } from "../format/index";
 import {

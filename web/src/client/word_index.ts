@@ -15,7 +15,7 @@ import { ChatId, type Digest, ItemId } from "../format/index";
 import type { Device } from "./device";
 import { isOwn } from "./error";
 import { type Room, type Slot, isThin } from "./room";
-import { type Wanted, isWanted, wordsOf } from "./words";
+import { type Wanted, isWanted, piecesOf } from "./words";
 
 /** Which of the wanted words an item has: a bit for each. */
 export type Hits = Map<ItemId, number>;
@@ -171,6 +171,15 @@ function unpacked(bytes: Bytes): number[] {
   return numbers;
 }
 
+/** A chat that is being taken in. */
+interface Begun {
+  readonly items: Room["items"];
+  /** Items that are done. */
+  readonly made: Map<ItemId, Set<string>>;
+  /** The one that is not: its words so far, and the pieces that are left. */
+  open: { id: ItemId; words: Set<string>; pieces: Generator<string[], void> } | null;
+}
+
 /** The words of every chat of a device. */
 export class WordIndex {
   readonly #chats = new Map<ChatId, ChatWords>();
@@ -179,7 +188,7 @@ export class WordIndex {
   /** Chats whose file does not have what is here. */
   readonly #unwritten = new Set<ChatId>();
   /** A chat that takes more than one step. */
-  #begun: { items: Room["items"]; made: Map<ItemId, Set<string>> } | null = null;
+  #begun: Begun | null = null;
   /** Chats that are not in it, as far as anybody looked. */
   #order: ChatId[] = [];
   #isTidy = false;
@@ -323,21 +332,26 @@ export class WordIndex {
       this.#chats.set(room.id, same);
       return same;
     }
-    if (this.#begun?.items !== items) this.#begun = { items, made: new Map() };
-    const { made } = this.#begun;
+    if (this.#begun?.items !== items) this.#begun = { items, made: new Map(), open: null };
+    const begun = this.#begun;
     const all = new Map<ItemId, Iterable<string>>();
-    let [unknown, fresh] = [0, 0];
+    let [unknown, pieces] = [0, 0];
     for (const [id, slot] of items) {
-      const before = known?.ofItem(id, slot.hash) ?? made.get(id);
+      const before = known?.ofItem(id, slot.hash) ?? begun.made.get(id);
       const text = before === undefined ? searchedText(id, slot) : null;
       if (before !== undefined) all.set(id, before);
       else if (text !== null) {
-        // One at least, or it would never end.
-        if (fresh > 0 && isLate()) return null;
-        fresh += 1;
-        const words = wordsOf(text);
-        made.set(id, words);
-        all.set(id, words);
+        const open = begun.open?.id === id ? begun.open : { id, words: new Set<string>(), pieces: piecesOf(text) };
+        begun.open = open;
+        for (let isEnd = false; !isEnd; pieces++) {
+          // One at least, or it would never end.
+          if (pieces > 0 && isLate()) return null;
+          const next = open.pieces.next();
+          isEnd = next.done === true;
+          if (next.done !== true) for (const word of next.value) open.words.add(word);
+        }
+        begun.made.set(id, open.words);
+        all.set(id, open.words);
       } else if (isUnknown(id, slot)) unknown += 1;
     }
     const words = ChatWords.of(items, all, unknown);

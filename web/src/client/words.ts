@@ -15,21 +15,58 @@ export function folded(text: string): string {
   return plain.replace(/[ςıøłđðþæœ]/g, (letter) => SPELLED[letter] ?? letter);
 }
 
-/** The different words of a text, in no order that says anything. */
-export function wordsOf(text: string): Set<string> {
+/** The different words of a text, in no order that says anything. With `needles`, only those matter that have one of them inside. */
+export function wordsOf(text: string, needles: readonly string[] | null = null): Set<string> {
   const words = new Set<string>();
-  for (const run of new Set(folded(text).match(RUN))) for (const word of wordsOfRun(run)) words.add(word);
+  for (const piece of piecesOf(text, needles)) for (const word of piece) words.add(word);
   return words;
 }
 
-/** The words of one run of letters and digits. */
-export function wordsOfRun(run: string): string[] {
-  if (!UNSPACED.test(run)) return [short(run)];
-  const words: string[] = [];
-  for (let at = 0; at < run.length; at += LONGEST_RUN) {
-    for (const { segment } of segmenter().segment(run.slice(at, at + LONGEST_RUN))) words.push(short(segment));
+/**
+ * The same in pieces, each of which is little work: whoever takes them may do something else in between. A text of a million signs without
+ * spaces takes seconds.
+ */
+export function* piecesOf(text: string, needles: readonly string[] | null = null): Generator<string[], void> {
+  let words: string[] = [];
+  for (const run of new Set(folded(text).match(RUN))) {
+    if (!UNSPACED.test(run)) {
+      words.push(short(run));
+      if (words.length < MOST_RUNS) continue;
+      yield words;
+      words = [];
+      continue;
+    }
+    for (const part of partsOf(run)) if (needles === null || hasAny(part, needles)) yield [...cut(part)].map(({ word }) => word);
   }
-  return words;
+  if (words.length > 0) yield words;
+}
+
+/** The words of one run of letters and digits, and where each begins. With `needles`, only those matter that have one of them inside. */
+export function* placesOf(run: string, needles: readonly string[] | null = null): Generator<{ word: string; at: number }, void> {
+  if (!UNSPACED.test(run)) {
+    yield { word: short(run), at: 0 };
+    return;
+  }
+  let from = 0;
+  for (const part of partsOf(run)) {
+    if (needles === null || hasAny(part, needles)) for (const { word, at } of cut(part)) yield { word, at: from + at };
+    from += part.length;
+  }
+}
+
+/** What is cut at once of a run without spaces. */
+function* partsOf(run: string): Generator<string, void> {
+  for (let at = 0; at < run.length; at += LONGEST_RUN) yield run.slice(at, at + LONGEST_RUN);
+}
+
+/** A part that has no sign of such a script is a word: the dictionary takes the square of its length. */
+function* cut(part: string): Generator<{ word: string; at: number }, void> {
+  if (!UNSPACED.test(part)) yield { word: short(part), at: 0 };
+  else for (const { segment, index } of segmenter().segment(part)) yield { word: short(segment), at: index };
+}
+
+function hasAny(text: string, needles: readonly string[]): boolean {
+  return needles.some((needle) => text.includes(needle));
 }
 
 /** Something that is searched for. */
@@ -41,7 +78,7 @@ export interface Wanted {
 
 /** What a person searches for: all of these words. The last one may not be written to its end. None: there are only signs. */
 export function wantedOf(query: string): Wanted[] {
-  const words = (folded(query.slice(0, LONGEST_QUERY)).match(RUN) ?? []).flatMap(wordsOfRun).slice(0, MOST_WANTED);
+  const words = (folded(query.slice(0, LONGEST_QUERY)).match(RUN) ?? []).flatMap((run) => [...placesOf(run)].map(({ word }) => word)).slice(0, MOST_WANTED);
   return words.map((word, at): Wanted => {
     const is = UNSPACED.test(word) ? "within" : at === words.length - 1 ? "beginning" : "whole";
     return { word, is };
@@ -82,6 +119,8 @@ const SPELLED: Readonly<Record<string, string>> = { ς: "σ", ı: "i", ø: "o", 
 const LONGEST_WORD = 64;
 /** Characters that are cut at once. */
 const LONGEST_RUN = 1_000;
+/** Words of other scripts in one piece. */
+const MOST_RUNS = 5_000;
 /** Characters of what is searched for that are looked at: a page that was pasted by mistake must not keep the worker busy for seconds. */
 const LONGEST_QUERY = 1_000;
 /** As many as a mask of bits has. */

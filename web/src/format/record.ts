@@ -141,6 +141,8 @@ export interface Message {
   readonly body: string;
   /** Which model spoke. */
   readonly model: string | null;
+  /** Why that model was chosen, in a sentence of the server's. */
+  readonly reason: string | null;
   /** What it shows. */
   readonly refs: readonly EmbedId[];
   /** The server's proof that its model or tool said this. */
@@ -169,6 +171,8 @@ const MESSAGE: Codec<Message> = {
     created_at: message.createdAt,
     body: message.body,
     ...(message.model === null ? {} : { model: message.model }),
+    // A device's files of before have none.
+    ...((message.reason ?? null) === null ? {} : { reason: message.reason }),
     refs: message.refs,
     ...(message.proof === null ? {} : { proof: message.proof }),
     ...(message.shared.length === 0 ? {} : { shared: message.shared.map(({ what, bytes }) => ({ what, bytes })) }),
@@ -179,6 +183,7 @@ const MESSAGE: Codec<Message> = {
     createdAt: fields.time("created_at"),
     body: fields.text("body"),
     model: fields.has("model") ? fields.text("model") : null,
+    reason: fields.has("reason") ? fields.text("reason") : null,
     refs: fields.list("refs").map((ref) => {
       if (!EmbedId.is(ref)) throw new Refused("record-refused");
       return ref;

@@ -188,7 +188,7 @@ export const Snapshot = {
     };
     let leaf: MessageId | null = null;
     for (const { id: message, role, createdAt, body, model, refs } of snapshot.messages) {
-      await put(message, Message.toJson({ role, parent: leaf, createdAt, body, model, refs, proof: null, shared: [] }));
+      await put(message, Message.toJson({ role, parent: leaf, createdAt, body, model, reason: null, refs, proof: null, shared: [] }));
       leaf = message;
     }
     for (const [embed, text] of snapshot.embeds) await put(embed, Text.toJson(text));
@@ -247,7 +247,7 @@ const isSaid = (role: Role) => role === "user" || role === "assistant";
 /** A message as snapshots have it: what was said, and nothing that only its owner and the server have to know. */
 function said(json: Bytes): Message {
   const message = Message.fromJson(json);
-  if (message.proof !== null || message.shared.length > 0 || !isSaid(message.role)) throw new Refused("record-refused");
+  if (message.proof !== null || message.reason !== null || message.shared.length > 0 || !isSaid(message.role)) throw new Refused("record-refused");
   return message;
 }
 

@@ -98,6 +98,29 @@ export const TotpSetup = object("TotpSetup", () => ({
 }));
 export type TotpSetup = Value<typeof TotpSetup>;
 
+/** Asks for the ways to log in that the account has. */
+export const RequestCredentials = object("RequestCredentials", () => ({
+}));
+export type RequestCredentials = Value<typeof RequestCredentials>;
+
+/** The ways to log in that the account has. What each is called is account data of the kind `credential`, with its id as name. */
+export const CredentialList = object("CredentialList", () => ({
+  /** Each of them. */
+  credentials: list(() => CredentialLine, MAX_CREDENTIALS),
+  /** Whether the password is asked for with a code of an authenticator. */
+  totp: flag,
+}));
+export type CredentialList = Value<typeof CredentialList>;
+
+/** A way to log in. */
+export const CredentialLine = object("CredentialLine", () => ({
+  /** What kind. */
+  kind: CredentialKind,
+  /** Its id; left out for a password. */
+  id: optional(credentialId),
+}));
+export type CredentialLine = Value<typeof CredentialLine>;
+
 /** Adds credentials, or replaces those of the same kind and id. Removing one is a rotation. */
 export const ChangeCredentials = object("ChangeCredentials", () => ({
   /** The revision of the account before; else `conflict`. */

@@ -90,6 +90,13 @@ export const Step = words("Step", [
 ]);
 export type Step = Value<typeof Step>;
 
+/** What a person may need beside the answer. */
+export const Care = words("Care", [
+  /** Somebody to talk to: the answer, or what stands in its place, says where to find help. */
+  "help",
+]);
+export type Care = Value<typeof Care>;
+
 /** How an answer ended. */
 export const Finish = words("Finish", [
   /** It is whole. */
@@ -426,12 +433,16 @@ export const About = object("About", () => ({
   icons: list(() => text(MAX_SHORT), MAX_TAGS),
   /** What kind of request it is. */
   category: optional(text(MAX_SHORT)),
+  /** Why the model that answers was chosen, in a sentence; kept in the sealed message, beside the model's name. */
+  reason: optional(text(MAX_WORDS)),
   /** The focus mode that is on now. */
   focus: optional(text(MAX_SHORT)),
   /** Tools that were used. */
   tools: list(() => text(MAX_SHORT), MAX_OFF),
   /** Settings and memories that would have helped, by name. */
   wanted: list(() => text(MAX_SHORT), MAX_OFF),
+  /** What the person may need besides, if anything. */
+  care: optional(Care),
 }));
 export type About = Value<typeof About>;
 

@@ -3,10 +3,12 @@
 import {
   AccountChanged,
   ChangeCredentials,
+  CredentialList,
   Erase,
   Erased,
   Export,
   Recover,
+  RequestCredentials,
   Restore,
   RestoreBegin,
   RestoreOffer,
@@ -66,6 +68,8 @@ export const ROUTES = {
   "/account/logout": route("session", Logout, Done),
   /** Adds or replaces credentials. */
   "/account/credentials": route("change", ChangeCredentials, AccountChanged),
+  /** The ways to log in. */
+  "/account/credentials/list": route("session", RequestCredentials, CredentialList),
   /** Replaces a lost password by the recovery code. */
   "/account/recover": route("change", Recover, AccountChanged),
   /** Begins a rotation of the account key. */

@@ -22,6 +22,7 @@ const Paired = lazy(async () => (await import("./screens/pairing")).Paired);
 
 /** Loads what comes behind the door. What does not come is asked for again, and said, when it is needed. */
 function loadNext(): void {
+  if (lack.peek() !== null) return;
   void loadShell().catch(() => undefined);
   void core().warm().catch(() => undefined);
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 import type { Locator, Page } from "playwright-core";
-import { atEachSize, fits, hideList, logIn, more, newChat as begin, PASSWORD, showList, stored, unlock } from "./steps";
+import { atEachSize, fits, hideList, lock, logIn, more, newChat as begin, PASSWORD, showList, stored, unlock } from "./steps";
 import { BrowserWorld, type Tab } from "./world";
 
 atEachSize((size, other) => {
@@ -100,6 +100,12 @@ atEachSize((size, other) => {
     await hideList(page);
     assert.match((await page.locator(".head .tags").textContent()) ?? "", /travel/);
     assert.match((await answer.locator(".model").textContent()) ?? "", /recorder · chosen for travel/);
+    const why = answer.getByRole("button", { name: "why this model?" });
+    assert.equal(await answer.locator("p.why").count(), 0);
+    await why.click();
+    assert.match((await answer.locator("p.why").textContent()) ?? "", /model/);
+    await shot("why-this-model");
+    await why.click();
     // Where there is no room for tags beside the title, it tells them.
     await page.getByRole("button", { name: "The ferry in March" }).click();
     for (const told of ["travel", "travel · sea", "About a ferry"]) await page.getByRole("dialog").getByText(told, { exact: true }).waitFor();
@@ -323,6 +329,30 @@ atEachSize((size, other) => {
     await unlock(page);
     await page.waitForFunction(() => (document.getElementById("composer") as HTMLTextAreaElement | null)?.value === "half a thought");
     await page.fill("#composer", "");
+  });
+
+  test("an edit that was begun outlives a lock and a reload, and is sent as another branch", async () => {
+    const said = page.locator("article.said").last();
+    await said.getByRole("button", { name: "Edit and send again" }).click();
+    await page.fill("form.edit-box textarea", "Keep nothing, said better");
+    await lock(page);
+    await unlock(page);
+    await page.locator("form.edit-box textarea").waitFor();
+    assert.equal(await page.inputValue("form.edit-box textarea"), "Keep nothing, said better");
+    await page.fill("form.edit-box textarea", "Keep nothing, said best");
+    await page.waitForTimeout(1_000);
+    await page.reload();
+    await unlock(page);
+    await page.locator("form.edit-box textarea").waitFor();
+    assert.equal(await page.inputValue("form.edit-box textarea"), "Keep nothing, said best");
+    await shot("edit-kept");
+    await page.locator("form.edit-box button[type=submit]").click();
+    await answered("noted: Keep nothing, said best");
+    assert.equal(await page.locator("form.edit-box").count(), 0);
+    await page.reload();
+    await unlock(page);
+    await answered("noted: Keep nothing, said best");
+    assert.equal(await page.locator("form.edit-box").count(), 0, "it was sent");
   });
 
   test("a request that was declined is a state of its own, with where help is", async () => {

@@ -31,7 +31,7 @@ export function line(n: number, part: Partial<ChatLine> = {}): ChatLine {
 }
 
 export function message(id: string, role: MessageLine["role"], parent: string | null, body: string, part: Partial<MessageLine> = {}): MessageLine {
-  return { id, role, parent, body, embeds: [], model: role === "assistant" ? "mistral-large" : null, createdAt: NOW - 600_000, rev: 1, status: "sealed", alternatives: { at: 0, ids: [id] }, shared: [], copies: [], ...part };
+  return { id, role, parent, body, embeds: [], model: role === "assistant" ? "mistral-large" : null, reason: role === "assistant" ? "The request needs reasoning, which mistral-large is good at." : null, createdAt: NOW - 600_000, rev: 1, status: "sealed", alternatives: { at: 0, ids: [id] }, shared: [], copies: [], ...part };
 }
 
 const QUESTION = `I'm bringing a 2021 Golf from Berlin to Cork in March. It has 64 000 km. What will I have to pay, and by when? I paid 17 400 euros for it in 2023, and I have the papers of the first registration here, the German one and the certificate of conformity.
@@ -75,6 +75,7 @@ function carPage(): ChatPage {
     ],
     turns: [],
     draft: null,
+    edits: [],
     followUps: ["What if I keep German plates for a month?", "Which papers do I need at the inspection?", "Compare with buying in Ireland"],
     asOf: { at: NOW - 60_000, device: "dev_a" },
   };
@@ -90,7 +91,7 @@ function base(): Scene {
     line(5, { title: "خطة السفر إلى لشبونة", summary: "الفندق والقطار", updatedAt: NOW - 5 * DAY }),
     line(6, { title: "A chat that was refused", refused: "rolled-back", updatedAt: NOW - 20 * DAY }),
   ];
-  const pages = new Map<string, ChatPage>(chats.map((chat) => [chat.id, { chat, messages: [], turns: [], draft: null, followUps: [], asOf: null }]));
+  const pages = new Map<string, ChatPage>(chats.map((chat) => [chat.id, { chat, messages: [], turns: [], draft: null, edits: [], followUps: [], asOf: null }]));
   pages.set(car.chat.id, car);
   return {
     account: { state: "open", login: "alice", account: "acct_a", device: "dev_a", generation: 1, hasSession: true, staysUnlocked: false },
@@ -229,7 +230,7 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     newChat: (options?: { temporary?: boolean }) => {
       const chat = line(40 + scene.chats.length, { title: null, updatedAt: Date.now(), isTemporary: options?.temporary === true });
       scene.chats = [chat, ...scene.chats];
-      scene.pages.set(chat.id, { chat, messages: [], turns: [], draft: null, followUps: [], asOf: null });
+      scene.pages.set(chat.id, { chat, messages: [], turns: [], draft: null, edits: [], followUps: [], asOf: null });
       emit({ type: "chats", changed: [chat], gone: [] });
       return chat.id;
     },
@@ -273,6 +274,8 @@ export function double(scene: Scene): { core: Core; emit: (event: CoreEvent) => 
     setDraft: () => undefined,
     firstDraft: () => null,
     setFirstDraft: () => undefined,
+    setEdit: () => undefined,
+    waysIn: () => ({ ways: [{ kind: "password", id: null, name: null }], hasTotp: false }),
     deleteChat: () => undefined,
     undoDelete: () => undefined,
   };

@@ -112,6 +112,12 @@ atEachSize((size, opposite) => {
     await other.page.getByLabel("Login").fill("stranger");
     await other.page.getByRole("button", { name: "Use a passkey" }).click();
     await isAccountOf(other.page, "stranger");
+    // The only way in besides the recovery code is not removed.
+    await other.page.goto(`${world.origin}/#/settings/security`);
+    await other.page.getByRole("button", { name: /^Remove: / }).click();
+    await other.page.getByText("this is the only way to log in").waitFor();
+    assert.equal(await other.page.getByRole("dialog").locator("button[type=submit]").count(), 0);
+    await other.shot(`passkey-last-${opposite.name}`);
     await other.close();
   });
 
@@ -187,6 +193,30 @@ atEachSize((size, opposite) => {
     await page.getByRole("button", { name: "Switch off" }).click();
     await prove(page, "Continue", totpOf(secret));
     await page.getByText("The second factor is off.").waitFor();
+  });
+
+  test("a passkey is listed, named and removed; what stays is shown first", async () => {
+    const list = page.getByRole("list", { name: "Passkeys" });
+    await list.getByRole("listitem").first().waitFor();
+    assert.equal(await list.getByRole("listitem").count(), 1);
+    await page.getByRole("button", { name: /^Rename: / }).click();
+    await page.getByLabel("Name of the passkey").fill("Blue stick");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await list.getByText("Blue stick").waitFor();
+    await tab.shot(`passkeys-listed-${size.name}`);
+    await page.getByRole("button", { name: "Remove: Blue stick" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("is removed, too").waitFor();
+    assert.equal(await dialog.locator("button[type=submit]").count(), 0, "nothing stays yet");
+    await dialog.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await dialog.getByText("stays", { exact: true }).waitFor();
+    await tab.shot(`passkey-removing-${size.name}`);
+    await dialog.locator("button[type=submit]").click();
+    await page.getByLabel("I have kept the code").check();
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByRole("heading", { name: "Passkeys" }).waitFor();
+    await page.getByRole("button", { name: "Add a passkey" }).waitFor();
+    assert.equal(await page.getByText("Blue stick").count(), 0);
   });
 
   test("passkeys are removed by replacing the account key: the passkey opens nothing any more", async () => {

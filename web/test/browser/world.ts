@@ -85,6 +85,8 @@ interface WorldOptions {
   settings?: Record<string, string>;
   /** The page is at this name, over TLS, as behind an operator's proxy; without it, at localhost. */
   tlsName?: string | null;
+  /** The page is at this name, over plain HTTP: what an operator has who forgot TLS. */
+  plainName?: string | null;
   /** Changes what the program says on sockets. */
   between?: ((text: string) => string[]) | null;
   /** Whether a WebSocket passes. */
@@ -125,19 +127,21 @@ export class BrowserWorld {
    * `real`: with the program behind the page; else only the page over its double. With PAGE_FOLDER the program serves the page of that
    * folder, and not the one inside it.
    */
-  static async start(real: boolean, { isFilling = false, settings = {}, tlsName = null, between = null, doors = 1, sockets = true }: WorldOptions = {}): Promise<BrowserWorld> {
+  static async start(real: boolean, { isFilling = false, settings = {}, tlsName = null, plainName = null, between = null, doors = 1, sockets = true }: WorldOptions = {}): Promise<BrowserWorld> {
     const path = new URL("./serve.mjs", `file://${process.env["WEB_DIR"] ?? "."}/test/browser/`).href;
     const { serve } = (await import(path)) as { serve: (options: { program?: string | null; port?: number; tls?: Certificate | null; between?: WorldOptions["between"]; sockets?: boolean }) => Promise<Served> };
     const model = await Model.start();
     const ports = await Promise.all(Array.from({ length: doors }, () => (real ? freePort() : 0)));
     const tls = tlsName === null ? null : certificate(tlsName);
-    const origin = (at: number) => (tlsName === null ? `http://localhost:${at}` : `https://${tlsName}:${at}`);
+    const origin = (at: number) => (tlsName === null ? `http://${plainName ?? "localhost"}:${at}` : `https://${tlsName}:${at}`);
     const origins = ports.map(origin);
     const server = real ? await Server.start({ ...(isFilling ? model.filling : model.settings), ...pageFolder(), ...settings }, origins) : null;
     const [first, ...others] = await Promise.all(ports.map((port) => serve({ program: server?.origin ?? null, port, tls, between, sockets })));
     if (first === undefined) throw new Error("no door");
     // Its certificate counts as any other does, for this browser only: one with errors could have no passkeys.
-    const trust = tls === null ? [] : [`--host-resolver-rules=MAP ${tlsName} 127.0.0.1`, `--ignore-certificate-errors-spki-list=${tls.pin}`];
+    const names = tlsName ?? plainName;
+    const found = names === null ? [] : [`--host-resolver-rules=MAP ${names} 127.0.0.1`];
+    const trust = tls === null ? found : [...found, `--ignore-certificate-errors-spki-list=${tls.pin}`];
     const browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox", ...trust] });
     return new BrowserWorld(browser, model, server, [first, ...others], origin);
   }

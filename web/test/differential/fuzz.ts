@@ -43,6 +43,7 @@ function message(dice: Dice): Value {
     ["body", dice.text()],
   ];
   if (dice.chance(2)) pairs.push(["model", dice.text()]);
+  if (dice.chance(4)) pairs.push(["reason", dice.text()]);
   pairs.push(["refs", Array.from({ length: dice.roll(3) }, () => EmbedId.random())]);
   if (dice.chance(2)) pairs.push(["proof", digest()]);
   if (dice.chance(2)) pairs.push(["shared", [fields([["what", "search"], ["bytes", dice.roll(4096)]])]]);

@@ -220,7 +220,7 @@ async function letters(dice: Dice, rust: Rust): Promise<void> {
   const boxes = await Promise.all(keys.map(async (key) => BoxKey.fromKey(await keyOf(key))));
   const [to, parent, more] = [dice.pick(boxes).publicKey, MessageId.random(), dice.chance(3)];
   const role = dice.chance(6) ? "user" : "assistant";
-  const message: Message = { role, parent, createdAt: 7, body: dice.text(), model: null, refs: [], proof: null, shared: [] };
+  const message: Message = { role, parent, createdAt: 7, body: dice.text(), model: null, reason: null, refs: [], proof: null, shared: [] };
   const json = fromUtf8(more ? Text.toJson({ body: message.body }) : Message.toJson(message));
   const theirs = ok(await rust.ask({ do: "seal-letter", letter: about, box_pub: to, json, more })) as string;
   const own = await (more ? new Letter(about).sealMore(to, { body: message.body }) : new Letter(about).seal(to, message));

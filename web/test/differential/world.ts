@@ -182,7 +182,7 @@ export class World {
   async say(chat: ChatId, body: string): Promise<void> {
     const [room, id] = [this.#room(chat), MessageId.random()];
     const message = this.spoilMessage({
-      role: "user", parent: room.leaf, createdAt: 7, body, model: null, refs: [], proof: null, shared: [],
+      role: "user", parent: room.leaf, createdAt: 7, body, model: null, reason: null, refs: [], proof: null, shared: [],
     });
     await this.#put(chat, id, Message.toJson(message));
     room.leaf = id;
@@ -191,7 +191,7 @@ export class World {
 
   /** Writes a message once more, with another parent. */
   async move(chat: ChatId, id: MessageId, parent: MessageId): Promise<void> {
-    const message: Message = { role: "user", parent, createdAt: 7, body: "", model: null, refs: [], proof: null, shared: [] };
+    const message: Message = { role: "user", parent, createdAt: 7, body: "", model: null, reason: null, refs: [], proof: null, shared: [] };
     await this.#put(chat, id, Message.toJson(message));
     await this.write(chat);
   }

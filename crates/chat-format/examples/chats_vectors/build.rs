@@ -490,6 +490,7 @@ pub(crate) fn a_message(role: Role, parent: Option<MessageId>, body: &str) -> Me
         created_at: 1_700_000_000_000,
         body: body.to_owned(),
         model: None,
+        reason: None,
         refs: vec![],
         proof: None,
         shared: vec![],

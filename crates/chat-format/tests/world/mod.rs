@@ -382,6 +382,7 @@ pub(crate) fn message(role: Role, parent: Option<MessageId>, body: &str) -> Mess
         created_at: 7,
         body: body.to_owned(),
         model: None,
+        reason: None,
         refs: vec![],
         proof: None,
         shared: vec![],

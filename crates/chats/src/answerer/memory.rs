@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use confidant_chat_format::{
     AccountId, ChatId, Claim, Digest, MessageId, Refused, Transcript, TranscriptKind, TurnId,
 };
-use confidant_chat_protocol::{Finish, Given, RefusedSent, Remembered};
+use confidant_chat_protocol::{Care, Finish, Given, RefusedSent, Remembered};
 use confidant_display::debug_without_content;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
@@ -227,11 +227,13 @@ impl MemoryAnswerer {
             title: (!ask.titled).then(|| "A chat".to_owned()),
             icons: Vec::new(),
             category: None,
+            reason: ask.text.contains("why this model").then(|| "It is the only one.".to_owned()),
             focus: None,
             tools: Vec::new(),
             said,
             summed_up,
             wanted: Vec::new(),
+            care: ask.text.contains("a dark thought").then_some(Care::Help),
             safety: Some(self.score(ask)),
         }
     }

@@ -1,12 +1,13 @@
-//! Changing credentials, and replacing a lost password by the recovery code.
+//! Listing and changing credentials, and replacing a lost password by the recovery code.
 //!
-//! Both are one compare-and-set on the account's revision. Removing a credential is a rotation: whoever held it knows the
+//! Both changes are one compare-and-set on the account's revision. Removing a credential is a rotation: whoever held it knows the
 //! account key.
 
 use confidant_chat_format::{AccountId, Digest};
 use confidant_chat_protocol::{
-    AccountChanged, AccountUpdated, ChangeCredentials, CredentialKind, LogoutReason, NewCredential, Recover,
-    ServerEvent, ServerFrame, limits,
+    AccountChanged, AccountUpdated, Body as _, ChangeCredentials, CredentialKind, CredentialLine,
+    CredentialList, List, LogoutReason, NewCredential, Recover, RequestCredentials, ServerEvent, ServerFrame,
+    limits,
 };
 use confidant_seal::{Suite, Tag};
 
@@ -20,6 +21,17 @@ use crate::store::{ChangeAccount, HaveList, OtherSessions, StoreError};
 use confidant_chat_format::Refused;
 
 impl Inner {
+    /// The ways to log in, by kind and id. What they are called only devices can read.
+    pub(crate) async fn list_credentials(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
+        let _: RequestCredentials = RequestCredentials::read(body)?;
+        let session = self.session(caller).await?;
+        let record = self.known(&session.account).await?.record;
+        let lines = record.credentials.iter();
+        let lines = lines.map(|one| CredentialLine { kind: one.kind, id: one.id.clone() });
+        let credentials = List::new(lines.collect())?;
+        Answered::json(&CredentialList { credentials, totp: record.totp.is_some() })
+    }
+
     pub(crate) async fn change_credentials(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
         let Proven { known, request, .. } = self.proven::<ChangeCredentials>(caller, body).await?;
         let rev = next_rev(&known, request.account_rev)?;

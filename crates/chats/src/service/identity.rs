@@ -45,6 +45,15 @@ pub(crate) struct Proven<T> {
 
 debug_without_content!(Known);
 
+/// How often a password is asked for with a code of an authenticator, where the account wants one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codes {
+    /// With each proof.
+    EachTime,
+    /// With the first proof of a rotation.
+    OnceARotation,
+}
+
 impl Inner {
     /// Counts a request of a network that nobody knows yet.
     pub(crate) fn admit(&self, caller: &Caller) -> Answer<()> {
@@ -88,6 +97,25 @@ impl Inner {
 
     /// Checks a signed request, and reads it from the bytes that were signed.
     pub(crate) async fn proven<T: Provable>(&self, caller: &Caller, body: &[u8]) -> Answer<Proven<T>> {
+        self.proven_with(caller, body, Codes::EachTime).await
+    }
+
+    /// The same for the commit of a rotation. A code counts once, and whoever began the rotation has shown one: a session of
+    /// the account is enough beside the proof, since beginning ended all others.
+    pub(crate) async fn proven_in_rotation<T: Provable>(
+        &self,
+        caller: &Caller,
+        body: &[u8],
+    ) -> Answer<Proven<T>> {
+        self.proven_with(caller, body, Codes::OnceARotation).await
+    }
+
+    async fn proven_with<T: Provable>(
+        &self,
+        caller: &Caller,
+        body: &[u8],
+        codes: Codes,
+    ) -> Answer<Proven<T>> {
         self.admit(caller)?;
         let signed = Signed::read(body)?;
         let (name, account) = match &signed.signer {
@@ -118,12 +146,19 @@ impl Inner {
         if known.is_old {
             return Err(Refused::RolledBack.into());
         }
-        if let Err(refused) = self.check_totp(&known, &by, &signed).await {
+        let was_shown = codes == Codes::OnceARotation && self.is_rotating(caller, &known).await;
+        if !was_shown && let Err(refused) = self.check_totp(&known, &by, &signed).await {
             self.witness_refusal(&known.account);
             return Err(refused);
         }
         self.store.login_succeeded(name, network).await?;
         Ok(Proven { known, by, request: signed.request::<T>()? })
+    }
+
+    /// Whether the account is being given a new key, and this is somebody with a session of it.
+    async fn is_rotating(&self, caller: &Caller, known: &Known) -> bool {
+        let AccountState::Rotating { until } = known.row.state else { return false };
+        self.now() < until && self.session_of(caller, &known.account).await.is_ok()
     }
 
     /// Counts an attempt before it is made. Too early, or beside others at once: `rate`.

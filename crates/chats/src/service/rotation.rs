@@ -145,7 +145,7 @@ impl Inner {
     }
 
     pub(crate) async fn commit_rotation(&self, caller: &Caller, body: &[u8]) -> Answer<Answered> {
-        let Proven { known, request, .. } = self.proven::<RotationCommit>(caller, body).await?;
+        let Proven { known, request, .. } = self.proven_in_rotation::<RotationCommit>(caller, body).await?;
         let rev = next_rev(&known, request.account_rev)?;
         let generation = next_generation(&known)?;
         if generation != request.generation {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use confidant_chat_format::{MessageId, RecoveryCode, TurnId};
-use confidant_chat_protocol::{LogoutReason, Totp};
+use confidant_chat_protocol::{CredentialKind, LogoutReason, Totp};
 use confidant_chats::store::{Millis, PutLetter};
 use confidant_client::{
     Credential, Device, Error, News, Offer, Phase, Posted, TotpChange, Transport, TransportError,
@@ -18,6 +18,7 @@ crate::at_both! {
     a_lost_password_is_replaced_by_the_recovery_code_once,
     a_device_is_paired_by_digits_that_are_good_once,
     devices_are_listed_labelled_and_revoked,
+    ways_in_are_listed_named_and_removed_by_a_rotation,
     a_rotation_logs_others_out_and_everything_stays_readable,
     a_rotation_is_taken_up_again_wherever_it_was_cut_off,
     a_rotation_survives_a_kill_at_each_of_its_writes,
@@ -159,6 +160,44 @@ async fn devices_are_listed_labelled_and_revoked(at: At) {
     assert_eq!(two.sync(Phase::All).await.unwrap_err(), Error::NotLoggedIn);
     two.log_in_again(&ana.recovery()).await.unwrap();
     two.sync(Phase::All).await.unwrap();
+}
+
+async fn ways_in_are_listed_named_and_removed_by_a_rotation(at: At) {
+    let world = at.world().await;
+    let ana = Person::new();
+    let credentials = vec![password("words"), ana.recovery(), ana.passkey()];
+    let files = MemoryFiles::new();
+    let mut one = world.register(world.transport(), &files, "ana@example.org", credentials).await.unwrap();
+    one.name_way_in(&ana.passkey.0, Some("Blue stick")).unwrap();
+    one.flush().await.unwrap();
+    let mut two = world.second(&ana).await;
+    two.sync(Phase::All).await.unwrap();
+    let found = two.ways_in().await.unwrap();
+    let kinds: Vec<_> = found.iter().map(|way| (way.kind, way.name.as_deref())).collect();
+    assert_eq!(
+        kinds,
+        [
+            (CredentialKind::Password, None),
+            (CredentialKind::Recovery, None),
+            (CredentialKind::Passkey, Some("Blue stick"))
+        ]
+    );
+    assert_eq!(found[0].id, None);
+    assert_eq!(found[2].id.as_ref(), Some(&ana.passkey.0));
+    assert!(!format!("{found:?}").contains("Blue"), "a name is not in what is printed");
+    // The last one cannot go.
+    let refused = two.rotate(&password("words"), &[]).await.unwrap_err();
+    assert_eq!(refused.name(), "malformed");
+    // What was left out of a rotation opens nothing any more, and what it was sealed under is gone.
+    let next = Credential::Recovery(RecoveryCode::random());
+    two.rotate(&password("words"), &[password("words"), next]).await.unwrap();
+    two.name_way_in(&ana.passkey.0, None).unwrap();
+    two.flush().await.unwrap();
+    let left: Vec<_> = two.ways_in().await.unwrap().into_iter().map(|way| way.kind).collect();
+    assert_eq!(left, [CredentialKind::Password, CredentialKind::Recovery]);
+    let refused = Device::log_in(world.setup(&MemoryFiles::new()), &ana.passkey()).await.unwrap_err();
+    assert_eq!(refused.name(), "login-refused");
+    assert_eq!(two.data("credential", ana.passkey.0.as_str()), Ok(None));
 }
 
 async fn until_logged_out(device: &mut Device) {

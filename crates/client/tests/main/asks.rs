@@ -636,6 +636,22 @@ async fn what_an_answer_asks_for_is_shown_before_it_goes_and_noted() {
 }
 
 #[tokio::test]
+async fn why_a_model_was_chosen_is_kept_with_its_name_on_every_device() {
+    let world = World::answering(&MemoryAnswerer::default()).await;
+    let (mut one, ana) = world.ana().await;
+    let chat = one.new_chat(None).unwrap();
+    for (words, why) in [("hello", None), ("why this model", Some("It is the only one."))] {
+        answered(&mut one, &chat, words).await;
+        let two = world.second(&ana).await;
+        for device in [&one, &two] {
+            let view = device.chat(&chat).unwrap();
+            let answer = view.branch.last().unwrap();
+            assert_eq!((answer.model.as_deref(), answer.reason.as_deref()), (Some("echo"), why));
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_was_given_is_noted_also_if_another_device_stores_the_answer() {
     let (world, mut one, ana, chat) = with_something(&MemoryAnswerer::default()).await;
     let mut two = world.second(&ana).await;

@@ -5,7 +5,16 @@ import { t } from "../i18n";
 import { useFocus } from "../parts/basics";
 import { sends } from "./enter";
 
-export function EditBox({ body, onCancel, onSend }: { body: string; onCancel: () => void; onSend: (body: string) => Promise<void> }) {
+interface Props {
+  body: string;
+  /** Whether it was begun before, and is only shown again. */
+  isKept: boolean;
+  onType: (body: string) => void;
+  onCancel: () => void;
+  onSend: (body: string) => Promise<void>;
+}
+
+export function EditBox({ body, isKept, onType, onCancel, onSend }: Props) {
   const [text, setText] = useState(body);
   const [isBusy, setBusy] = useState(false);
   const send = async () => {
@@ -27,8 +36,11 @@ export function EditBox({ body, onCancel, onSend }: { body: string; onCancel: ()
         value={text}
         rows={Math.min(14, Math.max(3, text.split("\n").length))}
         dir="auto"
-        ref={useFocus(true)}
-        onInput={(event: TargetedInputEvent<HTMLTextAreaElement>) => setText(event.currentTarget.value)}
+        ref={useFocus(!isKept)}
+        onInput={(event: TargetedInputEvent<HTMLTextAreaElement>) => {
+          setText(event.currentTarget.value);
+          onType(event.currentTarget.value);
+        }}
         onKeyDown={(event: KeyboardEvent) => {
           if (event.key === "Escape") {
             event.stopPropagation();

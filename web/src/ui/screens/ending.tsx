@@ -1,18 +1,18 @@
 // How an answer ended, where that needs words: cut, stopped, declined, ended for safety, asked to forget; and where help is, for somebody who may
 // need it.
 //
-// Not every request that is declined is a cry for help. The server decides whom it is about, and names help in the answer itself; the page
-// shows that as a card. Easy to get wrong: an answer that is whole. It may end with help, too.
+// Not every request that is declined is a cry for help. The server decides whom it is about, says so beside the answer, and names help in it; the
+// page shows that as a card, also where the operator's own words name it. Easy to get wrong: an answer that is whole. It may end with help, too.
 import type { Finish } from "../../client/core";
 import { t } from "../i18n";
 import { Icon } from "../icons";
 
-/** `words` are those of the answer. An answer of which nobody knows how it ended is taken for whole. */
-export function Ending({ finish = "whole", words }: { finish?: Finish | undefined; words: string }) {
+/** `words` are those of the answer; `isHelp` is the server's word. An answer of which nobody knows how it ended is taken for whole. */
+export function Ending({ finish = "whole", words, isHelp = false }: { finish?: Finish | undefined; words: string; isHelp?: boolean | undefined }) {
   return (
     <>
       <How finish={finish} />
-      {needsHelp(finish, words) ? <Crisis /> : null}
+      {isHelp || needsHelp(finish, words) ? <Crisis /> : null}
     </>
   );
 }
@@ -34,7 +34,10 @@ function How({ finish }: { finish: Finish }) {
   }
 }
 
-/** Whether a card says where help is: for a chat that was closed, and where the server named help, in place of an answer or at its end. */
+/**
+ * Whether a card says where help is, by the words alone, as of answers from before the server said so: for a chat that was closed, and where the
+ * server named help, in place of an answer or at its end.
+ */
 export function needsHelp(finish: Finish, words: string): boolean {
   if (finish === "ended") return true;
   if (finish === "declined") return words.includes(HELP);

@@ -18,6 +18,7 @@ import { Confirm } from "../parts/dialog";
 import { canWrite } from "../state/account";
 import { askInstead, content, deleteMessage, page, retry, showBranch, wholeBody } from "../state/chat";
 import { core } from "../state/core";
+import { beginEdit, editing, endEdit, textOf, typeEdit } from "../state/edits";
 import { ledTo } from "../state/jump";
 import { attempt, say } from "../state/notes";
 import { optionsFor } from "../state/options";
@@ -48,7 +49,7 @@ function Away({ message, parts }: { message: MessageLine; parts: MissingPart[] }
 /** What the person wrote, shortened. The whole is loaded, opened and parsed when it is asked for. */
 function Said({ message }: { message: MessageLine }) {
   const [whole, setWhole] = useState<string | null>(null);
-  const [editing, setEditing] = useState<string | null>(null);
+  const edited = editing.value.get(message.id);
   const [isDeleting, setDeleting] = useState(false);
   const short = useMemo(() => shortened(message), [message.id, message.body, message.length]);
   useEffect(() => setWhole(null), [message.body, message.length, message.rev]);
@@ -58,11 +59,11 @@ function Said({ message }: { message: MessageLine }) {
   useEffect(() => {
     if (isLedTo && short.isShortened) void withWhole(setWhole);
   }, [isLedTo]);
-  if (editing !== null) {
+  if (edited !== undefined) {
     const resend = async (body: string) => {
-      if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) setEditing(null);
+      if (await askInstead(message.id, body, optionsFor(page.value?.chat.id ?? null))) await endEdit(message.id);
     };
-    return <EditBox body={editing} onCancel={() => setEditing(null)} onSend={resend} />;
+    return <EditBox body={textOf(message.id, edited)} isKept={edited.isKept} onType={(text) => typeEdit(message.id, text)} onCancel={() => void endEdit(message.id)} onSend={resend} />;
   }
   return (
     <article class="said" id={message.id} aria-label={t("youSaid")}>
@@ -74,7 +75,7 @@ function Said({ message }: { message: MessageLine }) {
       </div>
       <div class="meta">
         <span class="acts">
-          {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => void withWhole(setEditing)} /> : null}
+          {canWrite.value ? <IconButton icon="edit" label={t("editResend")} onClick={() => void withWhole((whole) => beginEdit(message.id, whole))} /> : null}
           <IconButton icon="copy" label={t("copyMessage")} onClick={() => void withWhole(copyWords)} />
           {canWrite.value ? <IconButton icon="trash" label={t("deleteMessage")} onClick={() => setDeleting(true)} /> : null}
         </span>
@@ -96,15 +97,16 @@ function shortened(message: MessageLine): Shortened {
 
 function Answer({ message }: { message: MessageLine }) {
   const [isSeen, setSeen] = useState(false);
+  const [isWhy, setWhy] = useState(false);
   const isLast = page.value?.messages.at(-1)?.id === message.id;
   const finish = message.finish ?? (isLast && page.value?.chat.isEnded ? "ended" : undefined);
   return (
     <article class={finish === "declined" ? "answer declined" : "answer"} id={message.id} aria-label={t("answerSaid")}>
       <MessageBody id={message.id} body={message.body} />
-      <Ending finish={finish} words={message.body} />
+      <Ending finish={finish} words={message.body} isHelp={message.isHelp} />
       <div class="meta">
         <Status message={message} />
-        {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{reasonOf(message)}</span> : null}
+        {message.model ? <span class="model" title={message.heard?.focus ? t("modelFocus", { focus: message.heard.focus }) : undefined}>{readable(message.model)}{kindOf(message)}{message.reason ? <> <button type="button" class="text" aria-expanded={isWhy} onClick={() => setWhy(!isWhy)}>{t("whyModel")}</button></> : null}</span> : null}
         <Alternatives message={message} />
         <span class="acts shown">
           {canWrite.value && message.parent !== null && finish !== "ended" ? (
@@ -120,6 +122,7 @@ function Answer({ message }: { message: MessageLine }) {
           </button>
         </span>
       </div>
+      {isWhy && message.reason ? <p class="tools why"><span dir="auto">{readable(message.reason)}</span></p> : null}
       {message.heard && message.heard.tools.length > 0 ? <p class="tools"><Icon name="tool" size={13} />{t("toolsUsed", { tools: readable(message.heard.tools.join(", ")) })}</p> : null}
       {isSeen ? <Saw message={message} /> : null}
       <Copies numbers={message.copies} />
@@ -137,7 +140,8 @@ function Aside({ message }: { message: MessageLine }) {
   );
 }
 
-function reasonOf(message: MessageLine): string {
+/** What kind of request it was. */
+function kindOf(message: MessageLine): string {
   const category = message.heard?.category;
   return category && category !== GENERAL ? ` · ${t("chosenFor", { category: readable(category) })}` : "";
 }

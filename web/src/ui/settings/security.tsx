@@ -4,11 +4,11 @@ import type { Proof } from "../../client/core";
 import { t } from "../i18n";
 import { Field, Switch } from "../parts/basics";
 import { Qr } from "../parts/qr";
-import { canUsePasskeys, makePasskey } from "../passkey";
 import { Form } from "../screens/door";
 import { account, freshCode } from "../state/account";
 import { core } from "../state/core";
 import { attempt, say } from "../state/notes";
+import { Passkeys } from "./passkeys";
 import { ProofDialog } from "./proof";
 
 interface Step {
@@ -37,11 +37,7 @@ export function Security() {
         <p>{t("newCodeNote")}</p>
         <div class="row"><button type="button" class="button" onClick={() => setStep({ title: t("newCode"), text: t("newCodeNote"), run: (proof) => shown(core().newRecoveryCode(proof)) })}>{t("newCode")}</button></div>
       </section>
-      <section>
-        <h2>{t("passkeys")}</h2>
-        <p>{t(canUsePasskeys() ? "passkeyNote" : "passkeyNotHere")}</p>
-        {canUsePasskeys() ? <div class="row"><button type="button" class="button" onClick={() => setStep({ title: t("passkeyAdd"), text: t("passkeyNote"), run: addPasskey })}>{t("passkeyAdd")}</button></div> : null}
-      </section>
+      <Passkeys />
       <Totp onStep={setStep} />
       <section>
         <h2>{t("rotate")}</h2>
@@ -51,13 +47,6 @@ export function Security() {
       {step ? <ProofDialog {...step} onClose={() => setStep(null)} /> : null}
     </>
   );
-}
-
-async function addPasskey(proof: Proof): Promise<void> {
-  const who = account.value;
-  if (who?.state !== "open") return;
-  await core().addPasskey(proof, await makePasskey(who.login ?? who.account));
-  say(t("passkeyAdded"));
 }
 
 function NewPassword({ onStep }: { onStep: (step: Step) => void }) {

@@ -103,9 +103,16 @@ async function keepUnborn(): Promise<void> {
   await core().setFirstDraft(isTemporary.peek() || unborn.trim() === "" ? null : unborn).catch(() => undefined);
 }
 
+const others: (() => Promise<void>)[] = [];
+
+/** Runs before the account is locked: whatever else is typed somewhere is kept first. */
+export function beforeLock(keep: () => Promise<void>): void {
+  others.push(keep);
+}
+
 /** Locks, once what was typed is kept. */
 export async function lock(): Promise<void> {
-  await flushDraft();
+  await Promise.all([flushDraft(), ...others.map((keep) => keep())]);
   await attempt(() => core().lock());
 }
 

@@ -2,9 +2,9 @@
 
 use confidant_chat_format::{NewDevice, Pairing, PairingSecret};
 use confidant_chat_protocol::{
-    AccountChanged, Blob, ChangeCredentials, Devices, Erase, Erased, Export, Logout, PairFetch, PairFetched,
-    PairOffer, PairOffered, PairSend, PairTake, PairTaken, PairingId, Recover, RequestDevices, RevokeSession,
-    Secret, Totp, TotpSetup,
+    AccountChanged, Blob, ChangeCredentials, CredentialLine, CredentialList, Devices, Erase, Erased, Export,
+    Logout, PairFetch, PairFetched, PairOffer, PairOffered, PairSend, PairTake, PairTaken, PairingId,
+    Recover, RequestCredentials, RequestDevices, RevokeSession, Secret, Totp, TotpSetup,
 };
 
 use super::*;
@@ -172,6 +172,34 @@ async fn a_code_of_an_authenticator_counts_once_and_only_with_the_password() {
 }
 
 #[tokio::test]
+async fn ways_to_log_in_are_listed_for_a_session_of_the_account() {
+    let world = World::new().await;
+    let ana = world.register("ana").await;
+    let ben = world.register("ben").await;
+    let path = "/account/credentials/list";
+    let list = async |person: &Person| {
+        let caller = world.caller(Some(&person.session));
+        let (list, _): (CredentialList, _) =
+            world.post_as(path, &caller, &RequestCredentials {}).await.unwrap();
+        list
+    };
+    let lines = |person: &Person| -> Vec<CredentialLine> {
+        let line = |kind| match person.credential(kind).1 {
+            SignerName::Login(_) => CredentialLine { kind, id: None },
+            SignerName::Credential(id) => CredentialLine { kind, id: Some(id) },
+        };
+        CredentialKind::ALL.iter().map(|kind| line(*kind)).collect()
+    };
+    for person in [&ana, &ben] {
+        let found = list(person).await;
+        assert_eq!(found.credentials.to_vec(), lines(person));
+        assert!(!found.totp);
+    }
+    let refused = world.post::<CredentialList>(path, &RequestCredentials {}).await.unwrap_err();
+    assert_eq!(refused.error.name(), "unauthorised", "without a session nobody learns what there is");
+}
+
+#[tokio::test]
 async fn recovering_replaces_password_and_code_and_ends_other_sessions() {
     let world = World::new().await;
     let mut ana = world.register("ana").await;
@@ -327,7 +355,10 @@ async fn an_erased_account_leaves_nothing() {
     assert_eq!(refused.error.name(), "not-found");
     let erase = Erase { account: ana.device.id.clone() };
     let erased: Erased = world.prove("/account/erase", &ana, &erase).await.unwrap();
-    assert_eq!(erased.receipt.as_str(), r#"{"v":1,"chats":1,"items":3,"devices":1,"sessions":1,"letters":0,"snapshots":0}"#);
+    assert_eq!(
+        erased.receipt.as_str(),
+        r#"{"v":1,"chats":1,"items":3,"devices":1,"sessions":1,"letters":0,"snapshots":0}"#
+    );
     assert_eq!(world.vault.count(), 1);
     let closing = socket.news().await.unwrap_err();
     let ServerEvent::ForceLogout(logout) = &closing.last.unwrap().event else { panic!("no reason") };
@@ -407,7 +438,7 @@ async fn an_export_has_everything() {
         "devices",
         "chat_content_batch_response",
         "safety_records",
-            "remembered_records",
+        "remembered_records",
         "letters_waiting",
         "phased_sync_complete",
     ];

@@ -2,8 +2,8 @@
 
 use confidant_chat_format::{Entry, restage, rings_digest};
 use confidant_chat_protocol::{
-    AccountChanged, CloseCode, FloorSent, LogoutReason, MailboxPut, RingKind, RingRows, RotationBegin,
-    RotationBegun, RotationCommit, RotationStage, RotationStaged,
+    AccountChanged, ChangeCredentials, CloseCode, FloorSent, LogoutReason, MailboxPut, RingKind, RingRows,
+    RotationBegin, RotationBegun, RotationCommit, RotationStage, RotationStaged, Secret, Totp, TotpSetup,
 };
 use confidant_seal::Key;
 
@@ -225,4 +225,42 @@ async fn a_rotation_needs_a_session_of_the_same_person_and_ends_by_itself() {
     ana.create(&mut one, 1).await;
     ana.sync(&mut one).await;
     assert!(world.login(&ana, CredentialKind::Passkey, None).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_rotation_needs_one_code_of_the_authenticator_and_then_a_session() {
+    let world = World::new().await;
+    let mut ana = world.register("ana").await;
+    let secret = [9; 32];
+    let code = || {
+        let step = world.now.load(Ordering::SeqCst) / 30_000;
+        Totp::parse(&crate::service::totp::digits(&secret, step)).unwrap()
+    };
+    let setup = ChangeCredentials {
+        account_rev: 1,
+        credentials: List::default(),
+        totp: Some(TotpSetup { secret: Secret::from_bytes(secret), code: code() }),
+        totp_off: false,
+    };
+    let _: AccountChanged = world.prove("/account/credentials", &ana, &setup).await.unwrap();
+    ana.rev = 2;
+    assert_eq!(begin(&world, &ana).await, Err("login-refused"), "a code is missing");
+    world.pass(Duration::from_secs(60));
+    let request = RotationBegin { account_rev: 2 };
+    let signed = Signed { totp: Some(code()), ..world.sign(&request, &ana.password, ana.by_login()).await };
+    let caller = world.caller(Some(&ana.session));
+    let (begun, _): (RotationBegun, _) =
+        world.post_as("/account/rotation/begin", &caller, &signed).await.unwrap();
+    assert_eq!(begun.generation, 2);
+    let prepared = prepare(&ana);
+    stage(&world, &ana, &prepared.stage).await.unwrap();
+    // Without a session of the account, the password alone is as little as before.
+    let signed = world.sign(&prepared.commit, &ana.password, ana.by_login()).await;
+    let refused = world.post::<AccountChanged>("/account/rotation/commit", &signed).await.unwrap_err();
+    assert_eq!(refused.error.name(), "login-refused");
+    assert!(world.login(&ana, CredentialKind::Password, None).await.is_err());
+    let changed = commit(&world, &ana, &prepared.commit).await.unwrap();
+    assert_eq!((changed.account_rev, changed.generation), (3, 2));
+    // It is over: the next change is asked for a code again.
+    assert_eq!(begin(&world, &prepared.after).await, Err("login-refused"));
 }

@@ -28,6 +28,7 @@ impl Asked {
             created_at: 7,
             body: words.to_owned(),
             model: None,
+            reason: None,
             refs: vec![],
             proof: None,
             shared: vec![],

@@ -353,6 +353,7 @@ fn body(item: &ItemId, length: usize) -> Vec<u8> {
             created_at: 7,
             body: format!("hello{}", "o".repeat(length)),
             model: None,
+            reason: None,
             refs: vec![],
             proof: None,
             shared: vec![],

@@ -82,6 +82,7 @@ impl KeyHolder {
             created_at: 7,
             body: "false".to_owned(),
             model: None,
+            reason: None,
             refs: Vec::new(),
             proof: None,
             shared: Vec::new(),

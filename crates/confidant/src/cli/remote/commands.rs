@@ -1,7 +1,7 @@
 //! What a person can do in their chats, a line each.
 
 use anyhow::anyhow;
-use confidant_chat_format::{ChatId, DeviceId, MessageId, RecoveryCode, Role};
+use confidant_chat_format::{ChatId, CredentialId, DeviceId, MessageId, RecoveryCode, Role};
 use confidant_client::{ChatView, Credential, LossReason, MessageView, OperationKind};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
@@ -32,6 +32,7 @@ impl Remote<'_> {
             "new" => self.begin(rest).await?,
             "open" => self.open(rest).await?,
             "read" => self.read(&self.open_chat()?)?,
+            "why" => self.why(rest)?,
             "edit" => self.edit(rest).await?,
             "delete" => self.delete(rest).await?,
             "rename" => {
@@ -81,6 +82,7 @@ impl Remote<'_> {
                 with_totp(by, async |by| device.pair(rest, by).await).await?;
                 note("sent to the new device");
             }
+            "ways" => self.ways(rest).await?,
             "login" => {
                 let credential = self.credential()?;
                 let device = &mut self.device;
@@ -215,6 +217,24 @@ impl Remote<'_> {
         Ok(())
     }
 
+    /// Which model gave an answer, and why it was chosen: of the one with this number, or of the last.
+    fn why(&self, name: &str) -> anyhow::Result<()> {
+        let view = self.device.chat(&self.open_chat()?)?;
+        let found = if name.is_empty() {
+            view.branch.iter().rev().find(|message| message.role == Role::Assistant)
+        } else {
+            let (id, _) = Self::message(&view, name)?;
+            view.messages.get(&id).filter(|message| message.role == Role::Assistant)
+        };
+        let answer = found.ok_or_else(|| anyhow!("that is no answer; hint: /read shows the numbers"))?;
+        let line = json!({
+            "message": answer.id.as_str(), "model": answer.model, "reason": answer.reason,
+        });
+        let model = output::clean(answer.model.as_deref().unwrap_or("a model without a name"));
+        let reason = answer.reason.as_deref().unwrap_or("it is not known why it was chosen");
+        self.show(line, &model, Some(reason))
+    }
+
     /// What tools said for an answer, in a line each.
     pub(super) fn show_tools(&self, tools: &[&MessageView]) -> anyhow::Result<()> {
         for tool in tools {
@@ -330,6 +350,32 @@ impl Remote<'_> {
         Ok(())
     }
 
+    /// The ways to log in; with an id and a name, calls one by it.
+    async fn ways(&mut self, rest: &str) -> anyhow::Result<()> {
+        if let Some((id, name)) = rest.split_once(' ') {
+            let missing =
+                || anyhow!("there is no such way to log in; hint: /ways lists them, then /ways cred_… NAME");
+            let id = CredentialId::parse(id).map_err(|_| missing())?;
+            let ways = self.device.ways_in().await?;
+            if !ways.iter().any(|way| way.id.as_ref() == Some(&id)) {
+                return Err(missing());
+            }
+            self.device.name_way_in(&id, Some(name.trim()))?;
+            return self.send().await;
+        }
+        for way in self.device.ways_in().await? {
+            let id = way.id.as_ref().map(CredentialId::as_str);
+            let line = json!({ "kind": way.kind.name(), "id": id, "name": way.name });
+            let head = match id {
+                Some(id) => format!("{}  {id}", way.kind.name()),
+                None => way.kind.name().to_owned(),
+            };
+            self.show(line, &head, way.name.as_deref())?;
+        }
+        note("/rotate keeps the one you show there, with a new recovery code, and removes all others");
+        Ok(())
+    }
+
     async fn change_password(&mut self) -> anyhow::Result<()> {
         let by = self.credential()?;
         let login = login_of(self.login.as_deref())?;
@@ -433,6 +479,7 @@ const HELP: &str = "\
 /list  /new TITLE  /open NUMBER  /read  /older        chats; what you type is stored in the open one, unanswered
 /temporary                                            a chat of which nothing is stored: /ask in it; /delete-chat ends it
 /ask TEXT  /retry [NUMBER]  /instead NUMBER TEXT      ask; ask again; ask something else in the place of a message
+/why [NUMBER]                                         which model answered, and why it was chosen
 /approve  /deny                                       decide whether a tool may run
 /wait  /cancel  /give-up                              wait for, stop or give up an answer
 /switch [NAME on|off]                                 what answers may use: lists it, or switches it for all devices
@@ -445,6 +492,7 @@ const HELP: &str = "\
 /queue  /queue discard NUMBER  /sync                  what waits to be stored; changes that another device overtook
 /devices  /label TEXT  /revoke DEVICE  /pair DIGITS   the account's devices
 /password  /authenticator on|off  /recover  /rotate   what opens the account
+/ways  /ways ID NAME                                  the ways to log in; gives one a name
 /login  /logout [everywhere]
 /put-back                                             after a restored backup: writes this device's data again
 /export [FILE]  /erase everything  /quit";
