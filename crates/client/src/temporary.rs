@@ -105,6 +105,7 @@ impl Device {
             created_at: self.now(),
             body: body.to_owned(),
             model: None,
+            reason: None,
             refs: Vec::new(),
             proof: None,
             shared: noted(&options)?,
@@ -231,9 +232,10 @@ fn keep(room: &mut Room, reply: &MessageId, answer: Answer) -> bool {
     for (id, message) in beside::messages(room, &answer.parent, reply, &answer) {
         insert(room, id, message);
     }
-    let Answer { parent, body, model, proof, created_at, .. } = answer;
+    let Answer { parent, body, model, reason, proof, created_at, .. } = answer;
     let (refs, shared, parent) = (Vec::new(), Vec::new(), Some(parent));
-    let said = Message { v: 1, role: Role::Assistant, parent, created_at, body, model, refs, proof, shared };
+    let (v, role) = (1, Role::Assistant);
+    let said = Message { v, role, parent, created_at, body, model, reason, refs, proof, shared };
     put(room, reply.clone(), said);
     true
 }

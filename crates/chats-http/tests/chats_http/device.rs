@@ -107,6 +107,7 @@ impl Person {
             created_at: 7,
             body: "o".repeat(length),
             model: None,
+            reason: None,
             refs: vec![],
             proof: None,
             shared: vec![],

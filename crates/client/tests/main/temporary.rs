@@ -40,7 +40,7 @@ async fn a_temporary_chat_is_answered_with_what_the_device_sends_and_kept_nowher
     // Not in the list of chats, not in the queue, not in a file, and on no other device.
     one.sync(Phase::All).await.unwrap();
     one.flush().await.unwrap();
-    assert_eq!(one.chats(), [stored.clone()]);
+    assert_eq!(one.chats(), std::slice::from_ref(&stored));
     assert!(one.waiting().is_empty() && one.awaited().is_empty() && !one.listed().contains(&chat));
     let two = world.second(&ana).await;
     assert_eq!(two.chat(&chat).unwrap_err(), Error::NoSuchChat);

@@ -284,8 +284,10 @@ mod tests {
     #[test]
     fn the_title_of_a_talk_is_what_it_is_about() {
         let talk = |lines: &[&str]| {
-            let message =
-                |(at, text): (usize, &&str)| json!({ "role": ["Ann", "Mel"][at % 2], "content": text });
+            let message = |(at, text): (usize, &&str)| {
+                let role = ["Ann", "Mel"][at % 2];
+                json!({ "role": role, "content": text })
+            };
             of(&json!({ "messages": lines.iter().enumerate().map(message).collect::<Vec<_>>() }))
         };
         let english = [

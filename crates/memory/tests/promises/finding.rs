@@ -6,8 +6,33 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, of, query, request};
 
-/// A talk about much, in which each of these is said once, in passing.
-const ASIDE: [&str; 3] = ["quincunx", "xylographer", "vellichor"];
+/// A talk about much, in which each of these is said once, in passing: more than a card has room for.
+const ASIDE: [&str; 24] = [
+    "quincunx",
+    "xylographer",
+    "vellichor",
+    "gallimaufry",
+    "widdershins",
+    "borborygmus",
+    "kerfuffle",
+    "zephyr",
+    "ombudsman",
+    "pettifogger",
+    "sarsaparilla",
+    "tintinnabulum",
+    "ultracrepidarian",
+    "snollygoster",
+    "rigmarole",
+    "nincompoop",
+    "lollygag",
+    "jackanapes",
+    "hobbledehoy",
+    "flibbertigibbet",
+    "donnybrook",
+    "collywobbles",
+    "bumbershoot",
+    "absquatulate",
+];
 const EMAIL: &str = "roswitha.quandt@example.org";
 
 fn talk() -> Value {
@@ -17,10 +42,10 @@ fn talk() -> Value {
         messages.push(json!({ "role": "assistant", "content": format!("Step {round} is green. The build of the web shop took four minutes, and the checkout tests passed.") }));
     }
     for (at, word) in ASIDE.iter().enumerate() {
-        messages[20 + at * 10]["content"] =
+        messages[1 + at * 3]["content"] =
             json!(format!("Step {at} is green as well, beside the {word} that somebody left in the notes."));
     }
-    messages[41]["content"] =
+    messages[77]["content"] =
         json!(format!("It was my colleague Roswitha Quandt who asked; write to {EMAIL}."));
     json!({ "messages": messages })
 }
@@ -39,7 +64,13 @@ async fn a_session_is_found_by_words_that_its_card_does_not_have() {
         own.store(&request("talk", &talk())).await.unwrap();
         let other = json!({ "summary": "Baked a cake with plums and cinnamon for the birthday on Sunday." });
         own.store(&request("cake", &other)).await.unwrap();
-        for text in ASIDE.iter().copied().chain(["Quandt's wish", "who is Roswitha?", EMAIL]) {
+        let mut asides = 0;
+        for text in ASIDE {
+            let found = own.query(&query(text)).await.unwrap();
+            asides += usize::from(found.hits.iter().any(|hit| hit.cass_session_id == "talk"));
+        }
+        assert!(if expected == 1 { asides == ASIDE.len() } else { asides < 10 }, "{index:?} {asides}");
+        for text in ["Quandt's wish", "who is Roswitha?", EMAIL] {
             let found = own.query(&query(text)).await.unwrap();
             assert_eq!(found.hits.len(), expected, "{index:?} {text}");
             assert!(found.hits.iter().all(|hit| hit.cass_session_id == "talk"), "{text}");
@@ -47,7 +78,7 @@ async fn a_session_is_found_by_words_that_its_card_does_not_have() {
             assert!(!told.to_lowercase().contains("quandt"), "what was taken out is not told: {told}");
         }
         // The same from the files, in another process.
-        assert_eq!(finds(&place, index, "ana", ASIDE[1]).await, expected);
+        assert_eq!(finds(&place, index, "ana", EMAIL).await, expected);
     }
 }
 
@@ -108,11 +139,14 @@ async fn a_dry_run_says_what_a_search_would_know() {
         let memory = place.open_with(|parts| parts.index = index);
         let dry = of(&memory, "ana").preview(&request("talk", &talk())).await.unwrap();
         let indexed = dry.session_index;
-        assert_eq!(indexed.words.iter().any(|word| word == "quincunx"), known);
+        let asides =
+            ASIDE.iter().filter(|word| indexed.words.iter().any(|stem| word.starts_with(stem.as_str())));
+        assert_eq!(asides.count() >= ASIDE.len() - 2, known, "{indexed:?}");
         assert!(indexed.words.is_sorted());
         assert_eq!((indexed.passages > 3, indexed.replaced_values >= 2), (known, known), "{indexed:?}");
         assert!(!indexed.words.iter().any(|word| word.contains("quandt") || word.starts_with('=')));
-        assert!(!dry.preview.payload_json.contains("quincunx"), "the artifact stays what it is");
+        let told = ASIDE.iter().filter(|word| dry.preview.payload_json.contains(**word));
+        assert!(told.count() < 10, "the artifact stays what it is");
     }
 }
 

@@ -157,7 +157,7 @@ pub(super) fn generated(id: u64) -> Document {
         notable_quotes: vec![text(6)],
     };
     // Some are of before sessions were indexed.
-    let bag = (id % 3 > 0).then(|| Bag::of(&serde_json::json!({ "content": text(60) })));
+    let bag = (!id.is_multiple_of(3)).then(|| Bag::of(&serde_json::json!({ "content": text(60) })));
     Document {
         id,
         card,
