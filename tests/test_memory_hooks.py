@@ -229,7 +229,8 @@ def test_what_was_there_stays_and_comes_back(person: Person, agent: str, text: s
     assert person.json("memory", "hooks", "install", agent)["changed"]
     with_ours = settings.read_text()
     assert settings.stat().st_mode & 0o777 == 0o640 and [path.name for path in settings.parent.iterdir()] == [settings.name]
-    assert all(line.strip().rstrip(",{}") in with_ours for line in text.splitlines())
+    without_commas = with_ours.replace(",", "")
+    assert all(line.strip().replace(",", "").rstrip("{}") in without_commas for line in text.splitlines())
     again = person.json("memory", "hooks", "install", agent)
     assert not again["changed"] and again["installed"] and settings.read_text() == with_ours
     assert person.json("memory", "hooks", "status", agent)[0]["installed"]
@@ -447,6 +448,9 @@ def test_a_session_of_200_mb_is_read_as_a_stream(person: Person) -> None:
     with person.busy():
         while len(took) < 5 or (min(took) >= MOST_MS and len(took) < 30):
             took.append(person.hook(hooks["SessionEnd"], end(person, path))[1])
+        # None of those that wait may take it: the one below is measured.
+        for pid in person.workers():
+            os.kill(pid, signal.SIGKILL)
     assert min(took) < MOST_MS, took
     program = Path(os.environ["CONFIDANT_BIN"]).resolve()
     worker = subprocess.Popen(

@@ -183,7 +183,7 @@ private key, an Authorization header or a bearer token blocks storing; the error
 shows the exact payload and its sha256; \"expect_sha256\" then stores exactly that.
 Returns {ok, session_id, cascade_uri, artifact_type, indexed, memory_card {title, summary_bullets, decisions, todos, \
 entities, keywords, notable_quotes}, redaction {rules_fired [{rule, count}]}, crypto {enc, bytes, …}, already_stored, \
-notes?}, or {ok, dry_run, preview {artifact_type, fields, bytes, sha256, payload, …}, memory_card, redaction}, \
+notes?}, or {ok, dry_run, preview {artifact_type, fields, bytes, sha256, payload, …}, memory_card, redaction, session_index}, \
 or {ok: false, error {code, message, hint, places?}}.";
 
 const QUERY: &str = "\

@@ -2,8 +2,7 @@
 
 use confidant_memory::Card;
 use confidant_memory::api::{
-    ArtifactType, Crypto, DryRun, Hits, Indexed, Matched, MemoryHit, Overturned, Preview, Redaction,
-    Retrieved, Stored, Verified,
+    ArtifactType, Crypto, DryRun, Hits, Indexed, MemoryHit, Preview, Redaction, Retrieved, Stored, Verified,
 };
 use confidant_memory::gate::Fired;
 use serde_json::{Map, Value, json};
@@ -220,8 +219,8 @@ fn our_dry_run() -> DryRun {
 
 fn our_hits() -> Hits {
     let hit = MemoryHit {
-        superseded: vec![Overturned { line: "a".to_owned(), now: "b".to_owned(), by: "c".to_owned() }],
-        matched: Some(Matched { bullet: Some("Fixed it".to_owned()), passage: Some(1), passages: Some(3) }),
+        superseded: Vec::new(),
+        matched: None,
         cass_session_id: "demo-001".into(),
         cascade_uri: "cascade://abc123...".into(),
         artifact_type: ArtifactType::ArtifactOnly,
