@@ -44,6 +44,16 @@ pub enum Raw {
 /// The words that have to be given to store a transcript.
 pub const RAW_EXPORT_ACK: &str = "I understand the risk";
 
+/// What is indexed of a session that is stored from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexOf {
+    /// Its card, the words of its redacted text, and hashes of what was taken out.
+    #[default]
+    Session,
+    /// Its card only.
+    Card,
+}
+
 /// What `store_session_to_cascade` did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stored {

@@ -7,12 +7,11 @@ use confidant_seal::{Context, Key, Sealed, Suite, open, seal};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::api::{ArtifactType, Indexed, Raw, Redaction, StoreRequest};
+use crate::api::{ArtifactType, IndexOf, Indexed, Raw, Redaction, StoreRequest};
 use crate::blobs::{Locator, Pointer};
 use crate::gate::{Fired, Gate, Passed, Redacted};
 use crate::index::Bag;
 use crate::keys::{ArtifactId, OwnerKey};
-use crate::memory::IndexOf;
 use crate::replaced::Replaced;
 use crate::truth::row_refused;
 use crate::{Card, Error, Result, Session, when};

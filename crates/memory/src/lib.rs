@@ -44,12 +44,13 @@ pub mod when;
 mod witness;
 mod written;
 
+pub use api::IndexOf;
 pub use card::Card;
 pub use confidant_seal::{Key, Roots};
 pub use error::{Error, Place};
 pub use gate::{Gate, Passed, Redacted};
 pub use keys::{KeyState, RootSource};
-pub use memory::{CardWriter, Erased, IndexOf, Memory, Parts, Recovered, Undone};
+pub use memory::{CardWriter, Erased, Memory, Parts, Recovered, Undone};
 pub use own::OwnMemory;
 pub use owner::Owner;
 pub use recall::{Recalled, project_tag};

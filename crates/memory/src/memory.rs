@@ -10,6 +10,7 @@ use confidant_seal::{Key, Kid, Tag};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 
+use crate::api::IndexOf;
 use crate::blobs::{Blobs, Locator, Removed};
 use crate::cost::Prices;
 use crate::documents::TruthSource;
@@ -51,16 +52,6 @@ pub struct Parts {
     pub index: IndexOf,
     /// Who is told what was done; nobody in tests of other things.
     pub witness: Option<Arc<dyn Witness>>,
-}
-
-/// What is indexed of a session that is stored from now on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum IndexOf {
-    /// Its card, the words of its redacted text, and hashes of what was taken out.
-    #[default]
-    Session,
-    /// Its card only.
-    Card,
 }
 
 /// Writes a card by other means than rules, from redacted text only.

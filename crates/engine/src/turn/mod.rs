@@ -52,6 +52,7 @@ mod scope;
 mod share;
 mod spoken;
 mod told;
+mod usage;
 mod work;
 
 use std::borrow::Cow;
@@ -94,7 +95,7 @@ pub use offers::Offers;
 pub(crate) use offers::offers;
 pub use outbound::{
     Beside, ChatOutcome, Ending, Final, MemoryState, Metadata, Offered, OtherAnswer, Outbound, Question,
-    SummedUp, TokenUsage,
+    SummedUp,
 };
 pub(crate) use outlet::Outlet;
 pub(crate) use relay::{Relay, RelayedTurn, Tap};
@@ -102,6 +103,7 @@ pub use request::{History, PastChat, Restore, Said, SaidBy, SwitchedOff, TurnReq
 pub use safety::{Safety, SafetyRecord};
 pub use spoken::{Spoken, SpokenCommand, read_command};
 pub use told::{Lines, Told};
+pub use usage::TokenUsage;
 
 /// A turn with memory, from its place in the session's order to its place in the log.
 async fn run(

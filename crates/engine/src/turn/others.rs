@@ -9,7 +9,8 @@ use confidant_model::{Answer, Calling, Model, ModelError, Prompt, Sampling, toke
 use futures_util::future::{BoxFuture, join_all};
 
 use super::draft::Draft;
-use super::outbound::{OtherAnswer, TokenUsage};
+use super::outbound::OtherAnswer;
+use super::usage::TokenUsage;
 
 /// Makes the answers that are wanted beside the first, and notes in the draft what they are and what they cost.
 pub(super) async fn make(model: &dyn Model, prompt: Prompt, limit: Duration, draft: &mut Draft) {

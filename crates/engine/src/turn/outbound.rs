@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use confidant_display::debug_without_content;
-use confidant_model::Usage;
 use confidant_prepare::{Prepared, SafetyAction};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +10,7 @@ use super::client_tools::ClientCall;
 use super::data_request::Wanted;
 use super::enrich::Enrichment;
 use super::safety::SafetyRecord;
+use super::usage::TokenUsage;
 use crate::approval::ApprovalRequest;
 use crate::audience::Audience;
 use crate::concepts::{ConceptsOfTurn, ContextStatus};
@@ -233,31 +233,6 @@ pub enum MemoryState {
     Unavailable,
     /// The person asked to be forgotten.
     Forgotten,
-}
-
-/// Tokens of a turn, as counted here or by the provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenUsage {
-    /// Tokens of the prompt.
-    pub prompt_tokens: u32,
-    /// Tokens of the answer.
-    pub completion_tokens: u32,
-}
-
-impl TokenUsage {
-    /// Both together.
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            prompt_tokens: self.prompt_tokens.saturating_add(other.prompt_tokens),
-            completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
-        }
-    }
-}
-
-impl From<Usage> for TokenUsage {
-    fn from(usage: Usage) -> Self {
-        Self { prompt_tokens: usage.prompt, completion_tokens: usage.completion }
-    }
 }
 
 impl Metadata {

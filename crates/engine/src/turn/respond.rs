@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use super::after::unfinished;
 use super::draft::{Answered, Draft, Paused, Reached, Unanswered};
-use super::outbound::TokenUsage;
 use super::outlet::Outlet;
+use super::usage::TokenUsage;
 use super::work::{Desk, Step};
 use super::{handed, others};
 use crate::approval::{Current, Work};
