@@ -421,11 +421,14 @@ fn exchange_indexes(place: &Place) {
 
 fn exchange_owners_of_files(keys: &Connection) {
     keys.execute_batch(
-        "CREATE TEMP TABLE two AS SELECT min(owner) AS one, max(owner) AS other FROM owners;
+        // At once: somebody may still be taking in what was stored, and make a key meanwhile.
+        "BEGIN IMMEDIATE;
+         CREATE TEMP TABLE two AS SELECT min(owner) AS one, max(owner) AS other FROM owners;
          CREATE TEMP TABLE exchanged AS
              SELECT CASE owner WHEN one THEN other ELSE one END AS owner, name, sealed_key FROM files, two;
          DELETE FROM files;
-         INSERT INTO files SELECT owner, name, sealed_key FROM exchanged;",
+         INSERT INTO files SELECT owner, name, sealed_key FROM exchanged;
+         COMMIT;",
     )
     .unwrap();
 }
