@@ -35,13 +35,6 @@ def client(server: Confidant) -> Iterator[ours.Confidant]:
 
 
 @pytest.fixture
-def recorder() -> Iterator[RecordingModel]:
-    model = RecordingModel()
-    yield model
-    model.close()
-
-
-@pytest.fixture
 def acting(tmp_path: Path, recorder: RecordingModel) -> Iterator[Confidant]:
     """A server whose model calls what it is told to, with a tool that wants approval."""
     command = [sys.executable, str(TESTS / "acting_tool.py"), str(tmp_path / "done")]
