@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import TESTS, Confidant
 from recording_model import RecordingModel
-from test_clients import acting, recorder  # noqa: F401
+from test_clients import acting
 from test_clients_transport import Cutter, deaf, reply
 from test_processes import run
 from test_recipes import environment
