@@ -52,7 +52,7 @@ pub(crate) fn open(
         sources: config.memory.sources(loaded.home.as_deref())?,
         clock: now,
         prices: config.memory.prices()?,
-        index: config.memory.index.into(),
+        index: config.memory.index,
         witness: Some(Arc::new(AuditLog(Arc::clone(engine)))),
         folder,
     };
