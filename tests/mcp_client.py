@@ -57,9 +57,11 @@ class Endpoint:
                 yield client
 
     def parameters(self) -> StdioServerParameters:
+        settings = self.server.folder / "confidant.toml"
+        named = ["--config", str(settings)] if settings.exists() else []
         return StdioServerParameters(
             command=str(Path(os.environ["CONFIDANT_BIN"]).resolve()),
-            args=["mcp", "--user", self.user, "--data-dir", str(self.server.data_dir)],
+            args=["mcp", "--user", self.user, "--data-dir", str(self.server.data_dir), *named],
             env=environment(),
             cwd=self.server.folder,
         )

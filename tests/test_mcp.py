@@ -451,6 +451,33 @@ def test_stdio_answers_at_once_says_nothing_else_and_ends_with_its_input(tmp_pat
     )
     assert (silent.returncode, silent.stdout) == (0, b""), silent.stderr
 
+def test_a_project_cannot_tell_us_what_to_do(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    trap = project / "ran"
+    (project / "confidant.toml").write_text(f'[keys]\ncommand = ["touch", "{trap}"]\n')
+    (project / ".env").write_text("CONFIDANT_MEMORY__MODES=live\n")
+    parameters = Endpoint("stdio", Confidant(tmp_path)).parameters()
+    parameters.cwd = project
+
+    async def work() -> None:
+        async with mcp.Client(parameters) as client:
+            await call(client, "store_session_to_cascade", {"session_id": "demo-001", "session": SESSION})
+
+    run(work)
+    assert not trap.exists()
+    ran = subprocess.run(
+        [parameters.command, *parameters.args],
+        cwd=project,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    [said] = [line for line in ran.stderr.splitlines() if "confidant.toml" in line]
+    assert ran.returncode == 0 and "not read" in said and "hint: " in said and "--config" in said, ran.stderr
+
+
 def test_a_message_that_is_hard_to_read_is_answered_all_the_same(tmp_path: Path) -> None:
     parameters = Endpoint("stdio", Confidant(tmp_path)).parameters()
 

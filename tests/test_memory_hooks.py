@@ -172,6 +172,17 @@ def installed(person: Person, agent: str = "claude-code") -> dict[str, str]:
     return {event: groups[-1]["hooks"][0]["command"] for event, groups in hooks.items()}
 
 
+def long_session(person: Person, session: str) -> Path:
+    """One whose storing takes long enough to be caught at it."""
+    path = claude_session(person, session, "Rename the quartz module", "Renamed the quartz module.")
+    with path.open("a") as file:
+        for at in range(40):
+            line = json.loads(claude_lines(session, "x")[0])
+            line |= {"uuid": f"long-{at}", "message": {"role": "user", "content": f"step {at} " * 20_000}}
+            file.write(json.dumps(line) + "\n")
+    return path
+
+
 def eventually(person: Person, what: Callable[[], bool]) -> None:
     wait_until(what, PATIENCE, lambda: f"not yet: {person.titles()} {person.queue()}")
 
@@ -400,13 +411,7 @@ def test_two_at_once_are_both_stored(person: Person) -> None:
 
 def test_what_a_killed_process_did_not_store_the_next_one_does(person: Person) -> None:
     hooks = installed(person)
-    path = claude_session(person, SESSION, "Rename the quartz module", "Renamed the quartz module.")
-    # Long enough to be caught at it.
-    with path.open("a") as file:
-        for at in range(40):
-            line = json.loads(claude_lines(SESSION, "x")[0])
-            line |= {"uuid": f"long-{at}", "message": {"role": "user", "content": f"step {at} " * 20_000}}
-            file.write(json.dumps(line) + "\n")
+    path = long_session(person, SESSION)
     person.hook(hooks["SessionEnd"], end(person, path))
     eventually(person, lambda: [entry.suffix for entry in person.queue()] == [".taken"])
     for pid in person.workers():
@@ -418,6 +423,44 @@ def test_what_a_killed_process_did_not_store_the_next_one_does(person: Person) -
     # The next session's beginning takes it up.
     person.hook(hooks["SessionStart"], start(person))
     eventually(person, lambda: len(person.titles()) == 1 and not person.queue())
+
+
+def test_promise_6_what_waits_behind_hooks_ends_with_its_person(person: Person) -> None:
+    hooks = installed(person)
+    stored = claude_session(person, SESSION, "Rename the quartz module", "Renamed the quartz module.")
+    person.hook(hooks["SessionEnd"], end(person, stored))
+    eventually(person, lambda: len(person.titles()) == 1 and not person.queue() and not person.workers())
+    later = claude_session(person, OTHER, "Why does the basalt build fail?", "The basalt build lacked a header.")
+    with person.busy():
+        person.hook(hooks["SessionEnd"], end(person, later))
+        person.hook(hooks["SessionEnd"] + " --user bob", end(person, later))
+        eventually(person, lambda: person.workers() == [])
+        waiting = {path: path.read_bytes() for path in person.queue()}
+        assert len(waiting) == 2
+        assert person.json("person", "erase", "alice", "--dry-run")["derived"]["memories"] == 2
+        receipt = person.json("person", "erase", "alice", "--yes")
+        assert receipt["derived"]["memories"] == 2
+        [bobs] = person.queue()
+        # Somebody puts back what waited.
+        for path, content in waiting.items():
+            path.write_bytes(content)
+    person.hook(hooks["SessionStart"], start(person))
+    eventually(person, lambda: person.queue() == [] and person.workers() == [])
+    assert bobs in waiting and person.titles() == []
+    assert "erased" in [line.get("reason") for line in person.log()]
+    # Nobody else was erased, and who comes back is remembered again.
+    assert len(person.json("memory", "list", "--user", "bob")["hits"]) == 1
+    person.hook(hooks["SessionEnd"], end(person, later))
+    eventually(person, lambda: len(person.titles()) == 1 and not person.queue())
+
+
+def test_promise_6_what_is_being_stored_when_its_person_is_erased_does_not_stay(person: Person) -> None:
+    hooks = installed(person)
+    person.hook(hooks["SessionEnd"], end(person, long_session(person, SESSION)))
+    eventually(person, lambda: [entry.suffix for entry in person.queue()] == [".taken"])
+    person.run("person", "erase", "alice", "--yes")
+    eventually(person, lambda: person.queue() == [] and person.workers() == [])
+    assert person.titles() == []
 
 
 def test_offline_nothing_is_lost(person: Person) -> None:

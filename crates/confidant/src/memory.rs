@@ -1,5 +1,6 @@
 //! From settings to a memory, and what ties it to the engine: a person's rights cover it, and the audit log knows of it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +10,8 @@ use confidant_engine::audit::Action;
 use confidant_engine::keys::KeySource as _;
 use confidant_engine::model::{Model, Prompt, Sampling, fresh_fence};
 use confidant_engine::rights::Derived;
-use confidant_engine::{Actor, MasterKey, TenantId, UserId, WeakEngine};
+use confidant_engine::{Actor, Engine, MasterKey, TenantId, UserId, WeakEngine};
+use confidant_memory::queue::Queue;
 use confidant_memory::{
     Act, Card, CardWriter, Error, Memory, Owner, Parts, Recovered, Redacted, Result, RootSource, Roots,
     Witness, card,
@@ -50,7 +52,7 @@ pub(crate) fn open(
         sources: config.memory.sources(loaded.home.as_deref())?,
         clock: now,
         prices: config.memory.prices()?,
-        index: config.memory.index.into(),
+        index: config.memory.index,
         witness: Some(Arc::new(AuditLog(Arc::clone(engine)))),
         folder,
     };
@@ -207,12 +209,7 @@ impl Witness for AuditLog {
             Act::Recalled => (Action::MemoryRecalled, None),
             Act::Skipped(reason) => (Action::MemorySkipped, Some(reason)),
         };
-        let Some(engine) = self.0.get().and_then(WeakEngine::upgrade) else {
-            return Err(Error::Unavailable {
-                what: "the audit log is not open".to_owned(),
-                hint: "try again; the program may be stopping".to_owned(),
-            });
-        };
+        let engine = engine(&self.0)?;
         let administrator = engine.dangerously_administer(Actor::named(actor));
         let (tenant, user) = (&owner.tenant, &owner.user);
         let noted = match reason {
@@ -226,14 +223,94 @@ impl Witness for AuditLog {
     }
 }
 
-/// The memory as something that an engine's exports and erasures cover.
+fn engine(reporting: &Reporting) -> Result<Engine> {
+    reporting.get().and_then(WeakEngine::upgrade).ok_or_else(|| Error::Unavailable {
+        what: "the audit log is not open".to_owned(),
+        hint: "try again; the program may be stopping".to_owned(),
+    })
+}
+
+/// Where sessions wait that hooks left to be stored; nowhere if data ends with the process.
+pub(crate) fn hooks_folder(loaded: &Loaded) -> Option<PathBuf> {
+    loaded.config.local_folders().map(|(data, _)| data.join("memory").join("hooks"))
+}
+
+/// The memory as something that an engine's exports and erasures cover, with the sessions that wait to become a part of it.
 #[derive(Debug)]
-pub(crate) struct Memories(pub(crate) Memory);
+pub(crate) struct Memories {
+    /// Nothing where there is none yet, or none that opens.
+    memory: Option<Memory>,
+    waiting: Option<Waits>,
+}
 
 impl Memories {
+    /// Nothing if there is neither a memory nor anything that waits.
+    pub(crate) fn new(
+        loaded: &Loaded,
+        keys: &Arc<Keys>,
+        engine: &Reporting,
+        memory: Option<&Memory>,
+    ) -> Option<Self> {
+        let folder = hooks_folder(loaded);
+        if memory.is_none() && folder.as_ref().is_none_or(|folder| Queue::is_idle(folder)) {
+            return None;
+        }
+        let waits = |folder| Waits { folder, keys: Arc::clone(keys), engine: Arc::clone(engine) };
+        Some(Self { memory: memory.cloned(), waiting: folder.map(waits) })
+    }
+
     fn owner(tenant: &TenantId, user: &UserId) -> Owner {
         Owner { tenant: tenant.clone(), user: user.clone() }
     }
+}
+
+/// The queue behind the hooks of agents in this data folder.
+#[derive(Clone, Debug)]
+struct Waits {
+    folder: PathBuf,
+    keys: Arc<Keys>,
+    engine: Reporting,
+}
+
+impl Waits {
+    /// The queue, and nothing if no hook ever put anything there. The keys are asked for only then.
+    fn queue(&self) -> Result<Option<Queue>> {
+        if !self.folder.exists() {
+            return Ok(None);
+        }
+        let keys =
+            self.keys.load().map_err(|error| Error::Unavailable { what: error.what, hint: error.hint })?;
+        Ok(Some(Queue::new(&self.folder, &keys.current, &keys.retired)))
+    }
+
+    async fn count(&self, owner: Owner) -> Result<u64> {
+        let waits = self.clone();
+        blocking(move || waits.queue()?.map_or(Ok(0), |queue| queue.count(&owner))).await
+    }
+
+    /// Ends what waits for somebody. What is put here from now on is known to be newer than this.
+    async fn clear(&self, owner: Owner) -> Result<u64> {
+        let erasures = engine(&self.engine)?.dangerously_administer(Actor::system()).erasures().await;
+        let erasures = erasures.map_err(|error| {
+            let (what, hint) = error.what_and_hint("run `confidant doctor`");
+            Error::Unavailable { what, hint }
+        })?;
+        let waits = self.clone();
+        blocking(move || {
+            let Some(queue) = waits.queue()? else { return Ok(0) };
+            let gone = queue.clear(&owner)?;
+            queue.note_erasures(erasures.number())?;
+            Ok(gone)
+        })
+        .await
+    }
+}
+
+/// Runs work on files, and keys that a program may have to give, where it may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+        Err(Error::Unavailable { what: "the work was interrupted".to_owned(), hint: "try again".to_owned() })
+    })
 }
 
 #[async_trait]
@@ -247,7 +324,16 @@ impl Derived for Memories {
         tenant: &TenantId,
         user: &UserId,
     ) -> std::result::Result<u64, confidant_engine::Error> {
-        self.0.of(Self::owner(tenant, user), SYSTEM).count().await.map_err(failed)
+        let owner = Self::owner(tenant, user);
+        let waiting = match &self.waiting {
+            Some(waiting) => waiting.count(owner.clone()).await.map_err(failed)?,
+            None => 0,
+        };
+        let there = match &self.memory {
+            Some(memory) => memory.of(owner, SYSTEM).count().await.map_err(failed)?,
+            None => 0,
+        };
+        Ok(there + waiting)
     }
 
     async fn export(
@@ -255,7 +341,10 @@ impl Derived for Memories {
         tenant: &TenantId,
         user: &UserId,
     ) -> std::result::Result<Vec<serde_json::Value>, confidant_engine::Error> {
-        self.0.of(Self::owner(tenant, user), SYSTEM).export().await.map_err(failed)
+        match &self.memory {
+            Some(memory) => memory.of(Self::owner(tenant, user), SYSTEM).export().await.map_err(failed),
+            None => Ok(Vec::new()),
+        }
     }
 
     async fn erase(
@@ -263,7 +352,17 @@ impl Derived for Memories {
         tenant: &TenantId,
         user: &UserId,
     ) -> std::result::Result<u64, confidant_engine::Error> {
-        self.0.erase(&Self::owner(tenant, user)).await.map(|erased| erased.memories).map_err(failed)
+        let owner = Self::owner(tenant, user);
+        // What waits goes first, so that it does not become a memory meanwhile. If it cannot be cleared, memories still go.
+        let waiting = match &self.waiting {
+            Some(waiting) => waiting.clear(owner.clone()).await,
+            None => Ok(0),
+        };
+        let there = match &self.memory {
+            Some(memory) => memory.erase(&owner).await.map(|erased| erased.memories),
+            None => Ok(0),
+        };
+        Ok(there.map_err(failed)? + waiting.map_err(failed)?)
     }
 }
 

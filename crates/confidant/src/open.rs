@@ -179,7 +179,8 @@ async fn open_there(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Opened>
     });
     let known = known_chats(loaded, purpose)?;
     let chats = stored_chats(loaded, &mut damaged).await?;
-    let mut derived = derived(memory.as_ref(), inbox.as_ref(), &damaged);
+    let memories = Memories::new(loaded, &keys, &reporting, memory.as_ref());
+    let mut derived = derived(memories, inbox.as_ref(), &damaged);
     derived.extend(known.iter().map(|known| Arc::new(known.clone()) as Arc<dyn Derived>));
     let parts = Parts::new(storage, Arc::clone(&keys) as _, Arc::clone(models.default_model()));
     let toolbox = toolbox(loaded, purpose)?;
@@ -266,12 +267,12 @@ fn known_chats(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<Option<Chats
 }
 
 /// What holds words of people beside the logs, so that it can be told of an erasure.
-fn derived(memory: Option<&Memory>, inbox: Option<&Inbox>, damaged: &[Damage]) -> Vec<Arc<dyn Derived>> {
-    let memory = memory.map(|memory| Arc::new(Memories(memory.clone())) as Arc<dyn Derived>);
+fn derived(memories: Option<Memories>, inbox: Option<&Inbox>, damaged: &[Damage]) -> Vec<Arc<dyn Derived>> {
+    let memories = memories.map(|memories| Arc::new(memories) as Arc<dyn Derived>);
     let inbox = inbox.map(|inbox| Arc::new(inbox.clone()) as _);
     // What is out of reach is not gone: an erasure says so.
     let unreachable = damaged.iter().map(|damage| Arc::new(Unreachable(damage.clone())) as _);
-    memory.into_iter().chain(inbox).chain(unreachable).collect()
+    memories.into_iter().chain(inbox).chain(unreachable).collect()
 }
 
 /// The tools that models may call. With nothing configured there is nothing to look after, and no

@@ -4,7 +4,7 @@
 //! Replies serialise to exactly what the tools return.
 
 use confidant_display::debug_without_content;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Card;
@@ -45,7 +45,8 @@ pub enum Raw {
 pub const RAW_EXPORT_ACK: &str = "I understand the risk";
 
 /// What is indexed of a session that is stored from now on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum IndexOf {
     /// Its card, the words of its redacted text, and hashes of what was taken out.
     #[default]

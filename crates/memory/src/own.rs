@@ -692,6 +692,11 @@ fn exported_row(row: &StoredRow, texts: Option<&Texts>, artifact: Result<Value>)
         for name in ["memory_card", "redaction_report"] {
             exported[name] = metadata.get(name).cloned().unwrap_or_default();
         }
+        // Where a search knows the card only, there is none.
+        if let Some(known) = metadata.get("session_index") {
+            exported["session_index"] =
+                Bag::from_json(known).map_or_else(|| known.clone(), |bag| bag.exported());
+        }
     }
     match artifact {
         Ok(artifact) => {

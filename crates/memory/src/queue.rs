@@ -1,9 +1,12 @@
 //! Sessions that are to be stored by a process behind a hook: what one that was killed did not store, the next one does.
 //!
 //! An entry says which file of which agent. A path tells who somebody is, so entries are sealed, under a key of their own
-//! below the master key; a file's name is a tag. Easy to get wrong: a session may be asked for again while it is being
-//! stored, so an entry that is taken gets another name first, and only that is removed at the end.
+//! below the master key. A file's name is two tags, of whose it is and of what it is: so that whoever is erased takes along what
+//! waits for them, also what does not open. Easy to get wrong: a session may be asked for again while it is being stored, so an
+//! entry that is taken gets another name first, and only that is removed at the end. And what is copied, or put just then, may
+//! still be there after an erasure: so an entry says how many erasures there had been, as far as its folder was told.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,8 +14,9 @@ use std::path::{Path, PathBuf};
 use confidant_display::debug_without_content;
 use confidant_seal::{Context, Key, MasterKey, Sealed, Suite, open, seal};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
-use crate::{Error, Result, db, regular};
+use crate::{Error, Owner, Result, db, regular};
 
 /// A session that waits to be stored.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,9 @@ pub struct Waiting {
     pub user: String,
     /// In which tenant.
     pub tenant: String,
+    /// How many erasures there had been when it was put here, at least. One of its person since then ends it.
+    #[serde(default)]
+    pub born: u64,
 }
 
 /// An entry of the queue.
@@ -87,16 +94,68 @@ impl Queue {
         let plain = serde_json::to_vec(waiting).map_err(|_| unwritable())?;
         let Waiting { agent, path, session, user, tenant, .. } = waiting;
         let same = serde_json::to_vec(&(agent, path, session, user, tenant)).map_err(|_| unwritable())?;
-        let name = key.tag("hook-entry", &same).to_string();
+        let name = format!("{}-{}", whose(key, tenant, user)?, key.tag("hook-entry", &same));
         let sealed = seal(key, Suite::ChaCha20Poly1305, &context(&name), 1, &plain);
-        db::make_folder(&self.folder)?;
-        let temporary = self.folder.join(format!("{name}.{}.tmp", std::process::id()));
-        let written = create(&temporary).and_then(|mut file| file.write_all(sealed.as_bytes()));
-        let put = written.and_then(|()| fs::rename(&temporary, self.folder.join(format!("{name}{NEW}"))));
-        put.map_err(|_| {
-            let _ = fs::remove_file(&temporary);
-            unwritable()
-        })
+        self.write(&name, &format!("{name}{NEW}"), &sealed)
+    }
+
+    /// Makes what waits outlast a loss of power. Not part of [`put`](Self::put): a disk may be slow, and an agent waits for that.
+    pub fn settle(&self) -> Result<()> {
+        for (_, path) in self.files()? {
+            // One that another process has finished meanwhile is not there any more.
+            if let Ok(file) = regular::open(&path) {
+                file.sync_all().map_err(|_| unwritable())?;
+            }
+        }
+        self.sync()
+    }
+
+    /// How many sessions of somebody wait.
+    pub fn count(&self, owner: &Owner) -> Result<u64> {
+        let names: HashSet<String> = self.of(owner)?.into_iter().map(|(name, _)| name).collect();
+        Ok(names.len() as u64)
+    }
+
+    /// Ends everything of somebody that waits, in whatever state it is; says how many sessions.
+    pub fn clear(&self, owner: &Owner) -> Result<u64> {
+        let mut gone = HashSet::new();
+        // A file gets another name when its work begins, and may be missed then.
+        for _ in 0..MOST_LOOKS {
+            let theirs = self.of(owner)?;
+            if theirs.is_empty() {
+                break;
+            }
+            for (name, path) in theirs {
+                match fs::remove_file(&path) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(_) => return Err(unwritable()),
+                }
+                gone.insert(name);
+            }
+        }
+        if !gone.is_empty() {
+            self.sync()?;
+        }
+        Ok(gone.len() as u64)
+    }
+
+    /// How many erasures there had been, as far as this folder was told; none if it was not.
+    #[must_use]
+    pub fn erasures(&self) -> u64 {
+        let opened = self.open(ERASURES, &self.folder.join(ERASURES));
+        let bytes: Option<[u8; 8]> = opened.and_then(|plain| plain.as_slice().try_into().ok());
+        bytes.map_or(0, u64::from_be_bytes)
+    }
+
+    /// Tells this folder how many erasures there have been: what is put here from now on is newer than those.
+    pub fn note_erasures(&self, count: u64) -> Result<()> {
+        if self.erasures() == count {
+            return Ok(());
+        }
+        let Some(key) = self.keys.first() else { return Err(unwritable()) };
+        let sealed = seal(key, Suite::ChaCha20Poly1305, &context(ERASURES), 1, &count.to_be_bytes());
+        self.write(ERASURES, ERASURES, &sealed)
     }
 
     /// What waits. What does not open is left where it is: its key may come back.
@@ -179,13 +238,72 @@ impl Queue {
         Ok(files)
     }
 
+    /// The files of somebody, each with its entry's name. Whose one is says its name; only those of older versions have to be
+    /// opened for that.
+    fn of(&self, owner: &Owner) -> Result<Vec<(String, PathBuf)>> {
+        let (tenant, user) = (owner.tenant.as_str(), owner.user.as_str());
+        let tags: Vec<String> =
+            self.keys.iter().map(|key| whose(key, tenant, user)).collect::<Result<_>>()?;
+        let listed = match fs::read_dir(&self.folder) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(_) => return Err(unwritable()),
+        };
+        let mut theirs = Vec::new();
+        for path in listed.flatten().map(|entry| entry.path()) {
+            let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let Some((name, _)) = file.split_once('.') else { continue };
+            let is_theirs = match name.split_once('-') {
+                Some((tag, _)) => tags.iter().any(|one| one == tag),
+                None => self.read(name, &path).is_some_and(|one| one.tenant == tenant && one.user == user),
+            };
+            if is_theirs {
+                theirs.push((name.to_owned(), path));
+            }
+        }
+        Ok(theirs)
+    }
+
     fn read(&self, name: &str, path: &Path) -> Option<Waiting> {
+        serde_json::from_slice(&self.open(name, path)?).ok()
+    }
+
+    fn open(&self, name: &str, path: &Path) -> Option<Zeroizing<Vec<u8>>> {
         let mut bytes = Vec::new();
         regular::open(path).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
         let sealed = Sealed::from_bytes(bytes);
         let opened = self.keys.iter().find_map(|key| open(key, &context(name), &sealed).ok())?;
-        serde_json::from_slice(&opened.data).ok()
+        Some(opened.data)
     }
+
+    /// Writes a file whole or not at all.
+    fn write(&self, name: &str, file: &str, sealed: &Sealed) -> Result<()> {
+        db::make_folder(&self.folder)?;
+        let temporary = self.folder.join(format!("{name}.{}.tmp", std::process::id()));
+        let written = create(&temporary).and_then(|mut file| file.write_all(sealed.as_bytes()));
+        written.and_then(|()| fs::rename(&temporary, self.folder.join(file))).map_err(|_| {
+            let _ = fs::remove_file(&temporary);
+            unwritable()
+        })
+    }
+
+    /// Makes names outlast a loss of power.
+    fn sync(&self) -> Result<()> {
+        if !cfg!(unix) {
+            return Ok(());
+        }
+        match File::open(&self.folder).and_then(|folder| folder.sync_all()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(_) => Err(unwritable()),
+        }
+    }
+}
+
+/// Somebody's tag, under this key.
+fn whose(key: &Key, tenant: &str, user: &str) -> Result<String> {
+    let both = serde_json::to_vec(&(tenant, user)).map_err(|_| unwritable())?;
+    Ok(key.tag("hook-owner", &both).to_string())
 }
 
 fn context(name: &str) -> Context<'_> {
@@ -213,11 +331,16 @@ fn unwritable() -> Error {
 
 const NEW: &str = ".new";
 const TAKEN: &str = ".taken";
+/// Where the number of erasures is. No entry is called so.
+const ERASURES: &str = "erasures";
+const MOST_LOOKS: usize = 8;
 const MOST: usize = 10_000;
 const LONGEST: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use confidant_seal::{TenantId, UserId};
+
     use super::*;
 
     fn waiting(path: &str) -> Waiting {
@@ -229,7 +352,12 @@ mod tests {
             goes_on: false,
             user: "alice".into(),
             tenant: "default".into(),
+            born: 0,
         }
+    }
+
+    fn owner(user: &str) -> Owner {
+        Owner { tenant: TenantId::new("default").unwrap(), user: UserId::new(user).unwrap() }
     }
 
     #[test]
@@ -271,6 +399,61 @@ mod tests {
         queue.take(&entry).unwrap();
         queue.done(&entry).unwrap();
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_waits_goes_with_its_person_also_what_does_not_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (MasterKey::random(), MasterKey::random());
+        let queue = Queue::new(folder.path(), &old, &[]);
+        for path in ["/new", "/taken", "/broken"] {
+            queue.put(&waiting(path)).unwrap();
+        }
+        queue.put(&Waiting { user: "bob".into(), ..waiting("/new") }).unwrap();
+        let entries = queue.entries().unwrap();
+        let named = |path: &str| entries.iter().find(|entry| entry.waiting.path == path).unwrap();
+        queue.take(named("/taken")).unwrap();
+        let broken = folder.path().join(format!("{}.new", named("/broken").name()));
+        fs::write(&broken, "damaged").unwrap();
+        // As one leaves it that is killed while it writes.
+        fs::copy(&broken, broken.with_extension("1.tmp")).unwrap();
+        // As an older version has put it: the name does not say whose it is.
+        let key = old.root().derive("memory-hooks");
+        let plain = serde_json::to_vec(&waiting("/older")).unwrap();
+        let sealed = seal(&key, Suite::ChaCha20Poly1305, &context("0a1b"), 1, &plain);
+        fs::write(folder.path().join("0a1b.new"), sealed.as_bytes()).unwrap();
+
+        // Also after a rotation of the master key.
+        let queue = Queue::new(folder.path(), &new, &[old]);
+        queue.note_erasures(3).unwrap();
+        assert_eq!((queue.count(&owner("alice")).unwrap(), queue.count(&owner("carol")).unwrap()), (4, 0));
+        assert_eq!(queue.clear(&owner("alice")).unwrap(), 4);
+        assert_eq!(queue.count(&owner("alice")).unwrap(), 0);
+        let left = queue.entries().unwrap();
+        assert!(left.len() == 1 && left[0].waiting.user == "bob", "what is somebody else's stays");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "one entry, and the number of erasures");
+    }
+
+    #[test]
+    fn a_folder_knows_of_erasures_what_it_was_told_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (MasterKey::random(), MasterKey::random());
+        let queue = Queue::new(&folder.path().join("hooks"), &old, &[]);
+        queue.settle().unwrap();
+        assert_eq!(queue.erasures(), 0);
+        queue.note_erasures(0).unwrap();
+        assert!(!folder.path().join("hooks").exists(), "nothing has to be said of none");
+        for count in [7, 8, 2] {
+            queue.note_erasures(count).unwrap();
+            assert_eq!(queue.erasures(), count);
+        }
+        assert!(queue.is_empty() && queue.entries().unwrap().is_empty());
+        queue.put(&waiting("/a")).unwrap();
+        queue.settle().unwrap();
+        assert_eq!(Queue::new(&folder.path().join("hooks"), &new, &[old]).erasures(), 2);
+        // A number that somebody wrote there is none.
+        fs::write(folder.path().join("hooks").join(ERASURES), u64::MAX.to_be_bytes()).unwrap();
+        assert_eq!(queue.erasures(), 0);
     }
 
     #[test]

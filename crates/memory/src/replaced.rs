@@ -121,7 +121,7 @@ fn exact(text: &str) -> String {
 }
 
 /// Begins a term that is a hash; no word begins with it.
-const MARK: char = '=';
+pub(crate) const MARK: char = '=';
 /// Forms of one session.
 const MOST_FORMS: usize = 1000;
 /// The longest value that is looked for, in bytes.

@@ -6,7 +6,7 @@ use clap::Args;
 use confidant_mcp::{Access, Files, Forgetting, stdio};
 
 use super::shared::{Outcome, OwnerArgs};
-use crate::config::Loaded;
+use crate::config::{self, Loaded};
 use crate::output::note;
 use crate::served;
 
@@ -19,7 +19,10 @@ Set-up, one line each:
   {\"mcpServers\": {\"confidant\": {\"command\": \"confidant\", \"args\": [\"mcp\"]}}}     Cursor, Windsurf and others
 
 Memories are in ~/.local/share/confidant, shared by all projects, unless the settings or --data-dir name another folder or
-./confidant-data exists. To keep a project's memories separate:
+./confidant-data exists. Settings have to be named, since a project may have a confidant.toml of somebody else:
+  claude mcp add confidant -- confidant mcp --config ~/confidant.toml
+
+To keep a project's memories separate:
   claude mcp add confidant -- confidant mcp --data-dir ./confidant-data
 
 Over HTTP, `confidant serve` offers the same at /mcp, with a token:
@@ -34,6 +37,12 @@ pub(super) async fn run(args: McpArgs, loaded: Loaded) -> anyhow::Result<Outcome
         note(
             "waiting for an MCP client on stdin, but stdin is a terminal; Ctrl-D ends this\nhint: let the \
              client start it, for example: claude mcp add confidant -- confidant mcp",
+        );
+    }
+    if loaded.file.is_none() && config::in_working_folder().is_some() {
+        note(
+            "./confidant.toml is not read: an agent may start this in somebody else's project; hint: if it is yours, name it \
+             with `--config FILE`",
         );
     }
     let owner = args.owner.owner(&loaded)?;

@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Args)]
 struct PlaceArgs {
-    /// The settings file [default: ./confidant.toml if there is one]
+    /// The settings file [default: ./confidant.toml if there is one; `mcp` needs it named]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Settings")]
     config: Option<PathBuf>,
     /// The data folder [default: server.data_dir, ./confidant-data]
@@ -171,7 +171,9 @@ pub(crate) async fn run(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Tools(tools::ToolsCommand::Keep(args)) => return tools::keep(&args),
         _ => {}
     }
-    let flags = Flags { config: cli.place.config, data_dir: cli.place.data_dir, listen };
+    // An agent starts it in any project, whose settings could name programs to run.
+    let only_named = matches!(command, Command::Mcp(_));
+    let flags = Flags { config: cli.place.config, data_dir: cli.place.data_dir, listen, only_named };
     if matches!(&command, Command::Memory(command) if command.is_hooked())
         && memory::hook::leave_the_project(flags.config.as_deref()).is_err()
     {

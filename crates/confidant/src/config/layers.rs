@@ -18,8 +18,8 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
     let mut layers = Layers::default();
     let file = match &flags.config {
         Some(file) => Some(file.clone()),
-        // One that may not be looked at is read, too, and reading says why it cannot be.
-        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.try_exists().unwrap_or(true)),
+        None if flags.only_named => None,
+        None => in_working_folder(),
     };
     let mut environment = environment.clone();
     if let Some(file) = &file {
@@ -61,6 +61,12 @@ pub(crate) fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, C
         environment.value("XDG_DATA_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let data_home = data_home.or_else(|| Some(home.as_ref()?.join(".local/share")));
     Ok(Loaded { config, secrets, file, login, home, data_home, sources })
+}
+
+/// The settings in the folder that we were started in. One that may not be looked at is meant, too: reading it says why it
+/// cannot be read.
+pub(crate) fn in_working_folder() -> Option<PathBuf> {
+    Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.try_exists().unwrap_or(true))
 }
 
 /// Reads the text of a settings file and nothing else; `source` is what errors call it.

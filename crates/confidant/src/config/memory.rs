@@ -45,7 +45,7 @@ pub(crate) struct MemorySection {
     /// Who writes cards.
     pub(crate) card: CardBy,
     /// What a search knows of a session that is stored from now on.
-    pub(crate) index: IndexBy,
+    pub(crate) index: IndexOf,
     /// Whether people's names are redacted.
     redact_names: bool,
     /// Words that are always redacted.
@@ -77,26 +77,6 @@ pub(crate) enum CardBy {
     Model,
 }
 
-/// What is indexed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum IndexBy {
-    /// The card, and the words of the redacted session.
-    #[default]
-    Session,
-    /// The card only.
-    Card,
-}
-
-impl From<IndexBy> for IndexOf {
-    fn from(by: IndexBy) -> Self {
-        match by {
-            IndexBy::Session => Self::Session,
-            IndexBy::Card => Self::Card,
-        }
-    }
-}
-
 impl Default for MemorySection {
     fn default() -> Self {
         Self {
@@ -110,7 +90,7 @@ impl Default for MemorySection {
             cascade_command: Vec::new(),
             cascade_max_fee_ulume: 1_000_000,
             card: CardBy::Rules,
-            index: IndexBy::Session,
+            index: IndexOf::Session,
             redact_names: true,
             always_redact: Vec::new(),
             never_redact: Vec::new(),

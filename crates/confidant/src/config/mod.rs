@@ -42,9 +42,9 @@ pub(crate) use channels::{DiscordSection, MatrixSection};
 pub(crate) use concepts::GraphKind;
 pub(crate) use environment::Environment;
 pub(crate) use keyring::KeyringUrl;
-pub(crate) use layers::load;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use layers::parse_file;
+pub(crate) use layers::{in_working_folder, load};
 pub(crate) use log::{LogFormat, LogLevel, LogSection};
 pub(crate) use memory::CardBy;
 #[cfg(feature = "matrix")]
@@ -179,6 +179,8 @@ pub(crate) struct Flags {
     pub(crate) config: Option<PathBuf>,
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) listen: Option<std::net::SocketAddr>,
+    /// Whether settings in the folder that we were started in do not count, since it may be anybody's.
+    pub(crate) only_named: bool,
 }
 
 /// Why the settings cannot be used: which one, where it stands, and what to do.

@@ -10,11 +10,12 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use confidant_display::debug_without_content;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::meaning::{self, NOWHERE, Vector, WIDTH};
 use super::words;
 use crate::card::lists_of_ids;
+use crate::replaced::MARK;
 
 /// The words of a session and the places of its passages.
 #[derive(Clone, Default, PartialEq)]
@@ -79,6 +80,20 @@ impl Bag {
         }
         let bytes: Vec<u8> = self.passages.iter().flatten().map(|c| c.cast_unsigned()).collect();
         json!({ "words": text, "passages": STANDARD_NO_PAD.encode(bytes) })
+    }
+
+    /// The same for whoever it is of: each word and each hash with its count, and where each passage lies.
+    pub(crate) fn exported(&self) -> Value {
+        let (mut words, mut hashes) = (Map::new(), Map::new());
+        for (term, count) in self.terms() {
+            match term.strip_prefix(MARK) {
+                Some(hash) => hashes.insert(hash.to_owned(), count.into()),
+                None => words.insert(term.to_owned(), count.into()),
+            };
+        }
+        let place = |place: &Vector| STANDARD_NO_PAD.encode(place.map(i8::cast_unsigned));
+        let passages: Vec<String> = self.passages.iter().map(place).collect();
+        json!({ "words": words, "replaced_hashes": hashes, "passages": passages })
     }
 
     /// The same, read again; nothing if it is none.
@@ -259,6 +274,16 @@ mod tests {
         assert_eq!(Bag::from_json(&bag.to_json()).as_ref(), Some(&bag));
         let other = Bag::of(&session(&["pottery classes like Zebras", "pottery I and <REDACTED:NAME> like"]));
         assert_eq!(bag.to_json()["words"], other.to_json()["words"]);
+    }
+
+    #[test]
+    fn an_export_has_words_and_hashes_apart_with_their_counts() {
+        let mut bag = Bag::of(&session(&["Zebras like pottery classes.", "I like pottery"]));
+        bag.add("=00ff", 3);
+        let exported = bag.exported();
+        assert_eq!((&exported["words"]["potteri"], &exported["words"]["=00ff"]), (&json!(2), &Value::Null));
+        assert_eq!(exported["replaced_hashes"], json!({ "00ff": 3 }));
+        assert_eq!(exported["passages"].as_array().map(Vec::len), Some(bag.passages()));
     }
 
     #[test]

@@ -151,6 +151,30 @@ async fn a_dry_run_says_what_a_search_would_know() {
 }
 
 #[tokio::test]
+async fn an_export_has_what_a_search_knows() {
+    for (index, known) in [(IndexOf::Session, true), (IndexOf::Card, false)] {
+        let place = Place::new();
+        let memory = place.open_with(|parts| parts.index = index);
+        let own = of(&memory, "ana");
+        let indexed = own.preview(&request("talk", &talk())).await.unwrap().session_index;
+        own.store(&request("talk", &talk())).await.unwrap();
+        let exported = own.export().await.unwrap().remove(0);
+        let Some(theirs) = exported.get("session_index") else {
+            assert!(!known, "{index:?}");
+            continue;
+        };
+        let words = theirs["words"].as_object().unwrap();
+        assert!(known && words.keys().eq(indexed.words.iter()), "{index:?}");
+        assert!(words.values().all(|count| count.as_u64().is_some_and(|count| count > 0)));
+        assert_eq!(theirs["passages"].as_array().unwrap().len(), indexed.passages);
+        let hashes = theirs["replaced_hashes"].as_object().unwrap();
+        assert!(hashes.len() >= indexed.replaced_values && indexed.replaced_values > 0);
+        assert!(hashes.keys().all(|hash| hash.len() == 32 && hash.bytes().all(|b| b.is_ascii_hexdigit())));
+        assert!(!exported.to_string().to_lowercase().contains("quandt"), "a hash is not what was hashed");
+    }
+}
+
+#[tokio::test]
 async fn a_hit_says_what_of_it_fits_and_what_is_no_longer_so() {
     let place = Place::new();
     let memory = place.open();

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use confidant_engine::keys::KeySource as _;
-use confidant_engine::{TenantId, UserId};
+use confidant_engine::rights::Administrator;
+use confidant_engine::{Actor, TenantId, UserId};
 use confidant_memory::api::{ImportReport, ImportRequest};
 use confidant_memory::import::{Agent, Root};
 use confidant_memory::queue::{Entry, Queue, Waiting};
@@ -30,6 +31,7 @@ use super::remembered;
 use crate::config::{ConfigError, Loaded};
 use crate::damage::Part;
 use crate::keys::Keys;
+use crate::memory::hooks_folder;
 use crate::open::{Opened, Purpose};
 use crate::output::{self, note};
 
@@ -150,14 +152,17 @@ async fn ended(args: &HookArgs, said: &Said, loaded: &Loaded) -> anyhow::Result<
         goes_on: args.event == HookEvent::TurnEnd,
         user: owner.user.as_str().to_owned(),
         tenant: owner.tenant.as_str().to_owned(),
+        born: 0,
     };
-    let Some(folder) = folder(loaded) else { return Ok(()) };
+    let Some(folder) = hooks_folder(loaded) else { return Ok(()) };
     let keys = Keys::choose(loaded)?;
     // A program that gives the key, or one that has to be made, is not waited for.
     let quick = if keys.asks_a_program() { None } else { keys.load().ok() };
     match quick {
         Some(keys) => {
-            Queue::new(&folder, &keys.current, &[]).put(&waiting)?;
+            let queue = Queue::new(&folder, &keys.current, &keys.retired);
+            // Looked at before it is put: an erasure that comes in between is newer.
+            queue.put(&Waiting { born: queue.erasures(), ..waiting })?;
             start_worker(loaded, None).await
         }
         None => start_worker(loaded, Some(&waiting)).await,
@@ -165,7 +170,7 @@ async fn ended(args: &HookArgs, said: &Said, loaded: &Loaded) -> anyhow::Result<
 }
 
 async fn begun(args: &HookArgs, said: &Said, loaded: &Loaded) -> anyhow::Result<()> {
-    if folder(loaded).is_some_and(|folder| !Queue::is_idle(&folder)) {
+    if hooks_folder(loaded).is_some_and(|folder| !Queue::is_idle(&folder)) {
         // Somebody was killed.
         start_worker(loaded, None).await?;
     }
@@ -177,6 +182,9 @@ async fn begun(args: &HookArgs, said: &Said, loaded: &Loaded) -> anyhow::Result<
     }
     let owner = args.owner.owner(loaded)?;
     let recalling = with_engine(loaded, Purpose::LookAtData, async |opened| {
+        if let Err(error) = tell_of_erasures(loaded, opened).await {
+            note(&format!("confidant: {}", output::whole(&error)));
+        }
         let Some(memory) = &opened.memory else { return Ok(Vec::new()) };
         let own = memory.of(owner, &actor(args.agent.files().name()));
         Ok(own.recall(project, MOST_RECALLED).await?)
@@ -189,6 +197,18 @@ async fn begun(args: &HookArgs, said: &Said, loaded: &Loaded) -> anyhow::Result<
         }
         None => Ok(()),
     }
+}
+
+/// Tells the queue how many erasures there have been, so that what this session puts there is known to be newer than those.
+async fn tell_of_erasures(loaded: &Loaded, opened: &Opened) -> anyhow::Result<()> {
+    let Some(folder) = hooks_folder(loaded).filter(|_| !opened.keys.asks_a_program()) else { return Ok(()) };
+    let keys = opened.keys.load()?;
+    let erasures = administrator(opened).erasures().await?;
+    Ok(Queue::new(&folder, &keys.current, &keys.retired).note_erasures(erasures.number())?)
+}
+
+fn administrator(opened: &Opened) -> Administrator {
+    opened.engine.dangerously_administer(Actor::system())
 }
 
 /// Starts the process that stores, and does not wait for it. Without a key at hand, it is handed what waits.
@@ -219,16 +239,23 @@ async fn store_what_waits(loaded: Result<Loaded, ConfigError>) -> anyhow::Result
     if !io::stdin().is_terminal() {
         io::stdin().lock().take(LONGEST_INPUT).read_to_end(&mut handed)?;
     }
-    let handed: Option<Waiting> = serde_json::from_slice(&handed).ok();
-    if handed.is_some() {
-        // The key may have to be made.
-        with_engine(&loaded, Purpose::SetUp, async |_| Ok(())).await?;
+    let mut handed: Option<Waiting> = serde_json::from_slice(&handed).ok();
+    if let Some(waiting) = &mut handed {
+        // The key may have to be made. Without it, the hook could not look how many erasures there had been.
+        waiting.born = with_engine(&loaded, Purpose::SetUp, async |opened| {
+            Ok(administrator(opened).erasures().await?.number())
+        })
+        .await?;
     }
-    let Some(folder) = folder(&loaded) else { return Ok(()) };
+    let Some(folder) = hooks_folder(&loaded) else { return Ok(()) };
     let keys = Keys::choose(&loaded)?.load()?;
     let queue = Queue::new(&folder, &keys.current, &keys.retired);
     if let Some(waiting) = &handed {
         queue.put(waiting)?;
+    }
+    // Here and not where it was put: an agent waits there.
+    if let Err(error) = queue.settle() {
+        note(&format!("confidant: {error}"));
     }
     // Whoever puts something into the queue and finds us at work relies on us to look again after we have stopped.
     loop {
@@ -293,10 +320,12 @@ async fn store_these(opened: &Opened, queue: &Queue, entries: &[Entry]) -> anyho
     if let Err(error) = memory.recover().await {
         note(&format!("confidant: {error}"));
     }
+    let administrator = administrator(opened);
+    queue.note_erasures(administrator.erasures().await?.number())?;
     let mut left = Vec::new();
     for entry in entries {
         queue.take(entry)?;
-        if store(memory, &entry.waiting).await {
+        if store(memory, &administrator, &entry.waiting).await {
             queue.done(entry)?;
         } else {
             left.push(entry.name().to_owned());
@@ -306,20 +335,40 @@ async fn store_these(opened: &Opened, queue: &Queue, entries: &[Entry]) -> anyho
 }
 
 /// Stores a session; false if it is to be tried again. What became of it is in the log.
-async fn store(memory: &Memory, waiting: &Waiting) -> bool {
-    let Waiting { agent, path, session, project, user, tenant, .. } = waiting;
+async fn store(memory: &Memory, administrator: &Administrator, waiting: &Waiting) -> bool {
+    let Waiting { agent, path, session, project, user, tenant, born, .. } = waiting;
     let (Some(files), Ok(user), Ok(tenant)) = (Agent::parse(agent), UserId::new(user), TenantId::new(tenant))
     else {
         return true;
     };
-    let own = memory.of(Owner { tenant, user }, &actor(agent)).reading_files();
+    let owner = Owner { tenant, user };
+    let own = memory.of(owner.clone(), &actor(agent)).reading_files();
+    let ended = async || {
+        let last = administrator.last_erasure_of_person(&owner.tenant, &owner.user).await;
+        last.map(|last| last.number() > *born)
+    };
+    match ended().await {
+        Ok(false) => {}
+        Ok(true) => {
+            own.note_skipped("erased").await;
+            return true;
+        }
+        Err(_) => return false,
+    }
     let wish = ImportRequest {
         roots: vec![Root::of(files, PathBuf::from(path))],
         tags: project.as_deref().and_then(project_tag).into_iter().collect(),
         only: session.clone(),
         ..ImportRequest::default()
     };
-    match own.import(&wish, |_| ControlFlow::Continue(())).await {
+    let imported = own.import(&wish, |_| ControlFlow::Continue(())).await;
+    // An erasure leaves its mark before it ends memories, and we look for marks after we wrote: one of us sees the other.
+    match ended().await {
+        Ok(false) => {}
+        Ok(true) => return memory.erase(&owner).await.is_ok(),
+        Err(_) => return false,
+    }
+    match imported {
         Ok(report) => {
             if let Some(reason) = passed_over(&report) {
                 own.note_skipped(reason).await;
@@ -353,11 +402,6 @@ fn passed_over(report: &ImportReport) -> Option<&'static str> {
 /// The agent, as the audit log names it.
 fn actor(agent: &str) -> String {
     format!("hook:{agent}")
-}
-
-/// Where the queue is; nowhere if data ends with the process.
-fn folder(loaded: &Loaded) -> Option<PathBuf> {
-    loaded.config.local_folders().map(|(data, _)| data.join("memory").join("hooks"))
 }
 
 /// A hook's input can have an answer of a model in it.
@@ -400,6 +444,7 @@ mod tests {
             goes_on,
             user: "alice".into(),
             tenant: "default".into(),
+            born: 0,
         };
         let file = std::fs::File::create(&path).unwrap();
         assert!(!is_due(&waiting(true)) && is_due(&waiting(false)));

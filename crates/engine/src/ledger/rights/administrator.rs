@@ -16,6 +16,7 @@ use crate::error::{Error, Tampering};
 use crate::inner::Inner;
 use crate::ledger::account_scope::is_account_key;
 use crate::ledger::audit::{self, Action, Actor, AuditLine, AuditRecord, Lane};
+use crate::ledger::epoch::Epoch;
 use crate::ledger::keyring::{Owned, born};
 use crate::ledger::session::{self, Session};
 use crate::ledger::web_cache;
@@ -133,6 +134,25 @@ impl Administrator {
                 unreadable,
                 derived,
             })
+        })
+    }
+
+    /// How many erasures there have been. What waits elsewhere to become a person's data brings along what this was when it
+    /// was asked for.
+    pub fn erasures(&self) -> BoxFuture<'_, Result<Epoch, Error>> {
+        Box::pin(async move { self.inner.ledger.epoch().await })
+    }
+
+    /// The last erasure of this person; the epoch before all others if there was none. What was asked for before it must not
+    /// be kept.
+    pub fn last_erasure_of_person<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        user: &'a UserId,
+    ) -> BoxFuture<'a, Result<Epoch, Error>> {
+        Box::pin(async move {
+            let person = self.inner.ledger.keyring.person(tenant, user);
+            self.inner.ledger.last_erasure_of(person).await
         })
     }
 
