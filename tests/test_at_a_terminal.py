@@ -1,7 +1,8 @@
-"""Commands at a terminal: they ask before they erase, and lists have a header."""
+"""Commands at a terminal: they ask before they erase, lists have a header, and long work has a bar."""
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -86,3 +87,17 @@ def test_a_list_has_a_header_at_a_terminal_and_none_in_a_pipe(folder: Path) -> N
     assert all(row[header.index("TENANT") :].startswith("default") for row in rows), seen
     piped = run(folder, "session", "list").stdout.splitlines()
     assert {line.split("\t")[0] for line in piped} == {"cli:db:main:alice", "cli:db:main:bob"}
+
+
+def test_an_import_has_a_bar_at_a_terminal_and_lists_what_was_not_stored(tmp_path: Path) -> None:
+    sessions = [f"Planted row {at} of the orchard." for at in range(30)]
+    sessions.append("curl -H 'Authorization: Bearer k3Jd9fQw7eRt5yUi1oPa8sDf4gHj6kLz' http://x")
+    lines = [json.dumps({"session_id": f"row-{at}", "messages": [{"role": "user", "content": text}]}) for at, text in enumerate(sessions)]
+    file = tmp_path / "many.jsonl"
+    file.write_text("\n".join(lines))
+    command = ("memory", "import", str(file))
+    code, seen = at_terminal(tmp_path, None, *command)
+    assert code == 0 and " left" in seen and "30 stored" in seen and "1 blocked" in seen, seen
+    assert "authorization_header at " in seen and "--verbose" in seen and "orchard" not in seen, seen
+    code, seen = at_terminal(tmp_path, None, *command, "--user", "bob", "--verbose")
+    assert code == 0 and seen.count("orchard") >= 30, seen

@@ -55,7 +55,7 @@ pub use own::OwnMemory;
 pub use owner::Owner;
 pub use recall::{Recalled, project_tag};
 pub use session::Session;
-pub use verify::Checked;
+pub use verify::{Checked, Damage, Depth, Lost};
 pub use witness::{Act, Witness};
 
 /// What most functions here return.

@@ -1,7 +1,7 @@
 //! A look at everything: that each row, key, task and artifact is what was written, and that none is missing or too many.
 //!
 //! Tags and states in the open only find things quickly; here each is held against what is sealed. Artifacts are fetched one
-//! after the other, so however many there are, one is in memory.
+//! after the other, so however many there are, one is in memory. All of them take long, so a sample may do.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,6 +16,35 @@ use crate::memory::{Inner, Memory, blocking};
 use crate::truth::{Doomed, StoredRow, TaskKind, Texts, row_refused};
 use crate::{Error, Result};
 
+/// How many artifacts a check opens. Keys and rows are all opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// All.
+    All,
+    /// At most so many: the newest, and others at random, whoever owns them.
+    Sample(usize),
+}
+
+/// What is wrong with an artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// Its store does not have it.
+    Missing,
+    /// What its store has is not what the row says.
+    Mismatched,
+    /// It cannot be read, or its seal does not open.
+    Unopenable,
+}
+
+/// An artifact that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Which memory's.
+    pub cascade_uri: String,
+    /// Why.
+    pub damage: Damage,
+}
+
 /// What a check of everything found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
@@ -25,8 +54,10 @@ pub struct Checked {
     pub refused: Vec<String>,
     /// Artifacts that were fetched and opened.
     pub artifacts: u64,
-    /// The `cascade_uri` of memories whose artifact is missing or damaged.
-    pub lost: Vec<String>,
+    /// Artifacts that are missing or damaged.
+    pub lost: Vec<Lost>,
+    /// Artifacts that were left out, because a sample was asked for.
+    pub left_out: u64,
     /// Artifacts that could not be looked at, because their store does not answer.
     pub unasked: u64,
     /// What else is not as it was written, in words, and how often.
@@ -57,17 +88,23 @@ struct Opened {
 impl Memory {
     /// Opens every key, every row and every artifact.
     pub fn verify(&self) -> BoxFuture<'_, Result<Checked>> {
-        self.verify_telling(&|_, _| {})
+        self.verify_telling(Depth::All, &|_, _| {})
     }
 
-    /// The same; says how many artifacts are done, and of how many.
+    /// The same, perhaps of a sample of the artifacts; says how many artifacts are done, and of how many.
     pub fn verify_telling<'a>(
         &'a self,
+        depth: Depth,
         progress: &'a (dyn Fn(u64, u64) + Send + Sync),
     ) -> BoxFuture<'a, Result<Checked>> {
         Box::pin(async move {
             let inner = Arc::clone(self.inner());
-            let (mut checked, opened) = blocking(move || inner.verify_files()).await?;
+            let (mut checked, mut opened) = blocking(move || inner.verify_files()).await?;
+            if let Depth::Sample(most) = depth {
+                let all = opened.len();
+                draw(&mut opened, most)?;
+                checked.left_out = (all - opened.len()) as u64;
+            }
             let mut silent: HashSet<String> = HashSet::new();
             let total = opened.len() as u64;
             for (done, one) in opened.into_iter().enumerate() {
@@ -225,14 +262,25 @@ impl Inner {
             checked.unasked += 1;
             return Ok(());
         }
-        match self.fetch(&one.owner, &row, &one.key, &texts).await {
-            Ok(_) => checked.artifacts += 1,
+        let place = artifact_place(&one.owner, &row, &texts);
+        let damage = match self.fetch_sealed(&place, &row, &one.key).await {
+            Ok(ciphertext) if !row.pointer.names(&ciphertext) => Damage::Mismatched,
+            Ok(ciphertext) => match place.open(&one.key, &row.pointer, ciphertext) {
+                Ok(_) => {
+                    checked.artifacts += 1;
+                    return Ok(());
+                }
+                Err(_) => Damage::Unopenable,
+            },
             Err(Error::Unavailable { .. } | Error::NotAllowed { .. }) => {
                 silent.insert(row.mode);
                 checked.unasked += 1;
+                return Ok(());
             }
-            Err(_) => checked.lost.push(row.pointer.to_string()),
-        }
+            Err(Error::NotFound { .. }) => Damage::Missing,
+            Err(_) => Damage::Unopenable,
+        };
+        checked.lost.push(Lost { cascade_uri: row.pointer.to_string(), damage });
         Ok(())
     }
 
@@ -244,20 +292,20 @@ impl Inner {
         key: &Key,
         texts: &Texts,
     ) -> Result<serde_json::Value> {
+        let place = artifact_place(owner, row, texts);
+        let ciphertext = self.fetch_sealed(&place, row, key).await?;
+        place.open(key, &row.pointer, ciphertext)
+    }
+
+    /// What the store of a row has for it; neither checked nor opened.
+    async fn fetch_sealed(&self, place: &ArtifactPlace<'_>, row: &StoredRow, key: &Key) -> Result<Vec<u8>> {
         let (_, store) = self.store_of(Some(&row.mode))?;
-        let place = ArtifactPlace {
-            owner,
-            session_id: &texts.source_session_id,
-            id: row.artifact,
-            artifact_type: row.artifact_type,
-        };
         // Only what is not uploaded yet has no place.
         if row.locator.is_empty() && row.state != 0 {
             return Err(row_refused());
         }
         let locator = place.open_locator(key, &row.locator)?;
-        let ciphertext = store.get(&row.pointer, &locator).await?;
-        place.open(key, &row.pointer, ciphertext)
+        store.get(&row.pointer, &locator).await
     }
 
     /// The artifacts that something is still to be done for: their uploads, or their removal.
@@ -312,6 +360,42 @@ impl Inner {
             other => other.map(|_| false),
         }
     }
+}
+
+/// What the seal of a row's artifact is bound to.
+fn artifact_place<'p>(owner: &'p OwnerKey, row: &StoredRow, texts: &'p Texts) -> ArtifactPlace<'p> {
+    ArtifactPlace {
+        owner,
+        session_id: &texts.source_session_id,
+        id: row.artifact,
+        artifact_type: row.artifact_type,
+    }
+}
+
+/// Keeps the newest and others at random, `most` in all.
+fn draw(opened: &mut Vec<Opened>, most: usize) -> Result<()> {
+    if opened.len() <= most {
+        return Ok(());
+    }
+    let newest = opened.iter().enumerate().max_by_key(|(_, one)| one.row);
+    if let Some((newest, _)) = newest {
+        opened.swap(0, newest);
+    }
+    for at in 1..most {
+        let other = at + below(opened.len() - at)?;
+        opened.swap(at, other);
+    }
+    opened.truncate(most);
+    Ok(())
+}
+
+/// A random number below `end`, which is not zero.
+fn below(end: usize) -> Result<usize> {
+    let mut bytes = [0; size_of::<usize>()];
+    getrandom::fill(&mut bytes).map_err(|_| {
+        Error::unavailable("the system provides no random numbers", "check the system's log, then try again")
+    })?;
+    Ok(usize::from_le_bytes(bytes) % end)
 }
 
 /// What was met on the way, so that what is left over is seen.

@@ -14,7 +14,7 @@ use confidant_engine::keys::KeySource as _;
 use confidant_engine::model::ChosenModel;
 use confidant_engine::{Actor, Engine};
 use confidant_mcp::tools::Standing;
-use confidant_memory::{Memory, Undone};
+use confidant_memory::{Depth, Memory, Undone};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,17 +30,32 @@ use crate::output::{self, Paint, counted, note};
 #[command(after_help = "\
 Examples:
   confidant doctor
+  confidant doctor --deep              open every artifact of the memory, not only a sample of them
   confidant doctor --ready             is the server on this machine ready? For health checks of containers
   confidant doctor --accept-restore    after restoring a backup of confidant.db on purpose")]
 pub(super) struct DoctorArgs {
     /// Accept the data as it is now, as after restoring a backup
     #[arg(long)]
     accept_restore: bool,
+    /// Open every artifact of the memory [default: the newest and 63 others, chosen at random]
+    #[arg(long)]
+    deep: bool,
     /// Ask a running server whether it is ready, and look at nothing else [default: server.listen]
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, conflicts_with_all = ["accept_restore", "json"])]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, conflicts_with_all = ["accept_restore", "deep", "json"])]
     ready: Option<Option<SocketAddr>>,
     #[command(flatten)]
     output: JsonArg,
+}
+
+impl DoctorArgs {
+    fn depth(&self) -> Depth {
+        if self.deep { Depth::All } else { Depth::Sample(SAMPLE) }
+    }
+
+    /// How many artifacts are named of each kind of damage. A script that wants all gets all.
+    fn most_named(&self) -> usize {
+        if self.deep && self.output.json { usize::MAX } else { MOST_NAMED }
+    }
 }
 
 /// One thing that was looked at.
@@ -131,7 +146,7 @@ async fn examine(args: &DoctorArgs, loaded: &Loaded, checks: &mut Vec<Check>) {
                 checks.extend(contents(&opened.engine).await);
                 checks.extend(opened.damaged.iter().map(|one| Check::fail(one.part.name(), &one.trouble)));
                 if let Some(memory) = &opened.memory {
-                    checks.extend(beside::memories(memory).await);
+                    checks.extend(beside::memories(memory, args.depth(), args.most_named()).await);
                     checks.extend(undone(memory).await);
                 }
                 if let Some(inbox) = &opened.inbox {
@@ -449,6 +464,8 @@ fn tell(args: &DoctorArgs, checks: &[Check]) -> anyhow::Result<Outcome> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
+/// So many artifacts are opened quickly in any store. The help says it too.
+const SAMPLE: usize = 64;
 /// More would flood whoever asked; the counts are complete.
 const MOST_NAMED: usize = 5;
 

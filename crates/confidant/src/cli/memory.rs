@@ -184,8 +184,8 @@ pub(super) async fn run(command: MemoryCommand, loaded: &Loaded) -> anyhow::Resu
             with_own(loaded, &args.owner, purpose, leftovers, work).await
         }
         MemoryCommand::Import(args) => {
-            let (request, json) = import::request(&args, loaded.home.clone())?;
-            let work = async |own: &OwnMemory| import::run(&request, json, own).await;
+            let request = import::request(&args, loaded.home.clone())?;
+            let work = async |own: &OwnMemory| import::run(&args, &request, own).await;
             let (purpose, leftovers) = writing_unless(request.dry_run);
             with_own(loaded, &args.owner, purpose, leftovers, work).await
         }

@@ -8,6 +8,7 @@
 mod approvals;
 mod chat;
 mod chats;
+mod doctor;
 mod erasure;
 mod first_hour;
 mod home;

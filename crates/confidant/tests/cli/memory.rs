@@ -263,6 +263,31 @@ fn files_are_imported_once() {
 }
 
 #[test]
+fn an_import_lists_every_session_if_it_is_asked_to() {
+    let home = Home::new();
+    let session =
+        |at: usize| json!({"tool_name": "notes", "summary": format!("Planted row {at} of the orchard.")});
+    let sessions: serde_json::Map<_, _> = (0..53).map(|at| (format!("row-{at}"), session(at))).collect();
+    let file = home.path("sessions.json");
+    std::fs::write(&file, json!(sessions).to_string()).unwrap();
+    let import = ["memory", "import", file.to_str().unwrap(), "--json"];
+    let listed = |ran: Ran| {
+        let report = ran.json();
+        (report["stored"].clone(), report["items"].as_array().unwrap().len(), report["more_items"].clone())
+    };
+    // A dry run is there to be read. JSON is a summary otherwise.
+    let shown = home.run(&[&import[..], &["--dry-run"]].concat()).done();
+    assert_eq!(listed(shown), (53.into(), 53, 0.into()));
+    assert_eq!(listed(home.run(&import).done()), (53.into(), 50, 3.into()));
+    let all = home.run(&[&import[..], &["--verbose", "--user", "bob"]].concat()).done();
+    assert_eq!(listed(all), (53.into(), 53, 0.into()));
+    // A pipe has the lines as before.
+    let told = home.run(&[&import[..3], &["--user", "carol"]].concat()).done();
+    assert_eq!(told.out.lines().filter(|line| line.starts_with("stored")).count(), 53, "{}", told.out);
+    assert!(told.err.contains("53 stored") && !told.err.contains("--verbose"), "{}", told.err);
+}
+
+#[test]
 fn wrong_arguments_are_not_repeated() {
     let home = Home::new();
     let store = ["memory", "store", "s", "--session", "-"];

@@ -57,7 +57,9 @@ pub struct Progress {
     pub files_done: usize,
     /// Files in all.
     pub files_total: usize,
-    /// Bytes of the files that are done.
+    /// Sessions that are done.
+    pub sessions_done: usize,
+    /// Bytes of the files that are done, and about how many of the one that is being read.
     pub bytes_done: u64,
     /// Bytes of all files.
     pub bytes_total: u64,
@@ -130,6 +132,7 @@ pub fn import(files: &[SessionFile], visitor: &mut dyn Visitor) -> Result<Import
             Err(_) => failed(&mut report),
         };
         progress.files_done += 1;
+        progress.sessions_done = report.sessions;
         progress.bytes_done += file.size();
         visitor.file_done(file, outcome, progress)?;
     }
@@ -161,8 +164,13 @@ fn import_file(
 ) -> Result<FileOutcome> {
     // What the visitor refuses ends the import; what the file does not yield does not.
     let mut refused = None;
-    let mut emit = |imported: Imported| {
-        visitor.session(imported, progress).inspect_err(|error| refused = Some(error.clone()))
+    let (mut at, end) = (progress, progress.bytes_done + file.size());
+    let mut emit = |imported: Imported| -> Result<()> {
+        let bytes = imported.size();
+        visitor.session(imported, at).inspect_err(|error| refused = Some(error.clone()))?;
+        at.sessions_done += 1;
+        at.bytes_done = end.min(at.bytes_done + bytes);
+        Ok(())
     };
     let mut sink = Sink::new(file, None, &mut emit);
     let read = read(file, &mut sink);

@@ -1,6 +1,7 @@
 //! Where importers put what they read: sessions, and counts of what they could not read.
 
 use std::collections::HashSet;
+use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
@@ -22,9 +23,30 @@ pub struct Imported {
 }
 
 impl Imported {
+    /// About how many bytes of its file it takes.
+    pub(crate) fn size(&self) -> u64 {
+        let mut counted = Counted(0);
+        // Counting cannot fail, and a size that is not known is none.
+        serde_json::to_writer(&mut counted, self.session.members()).map_or(0, |()| counted.0)
+    }
+
     /// The same under another id.
     pub(crate) fn called(self, id: &str) -> Result<Self> {
         Ok(Self { session: self.session.called(id)?, key: self.key.called(id), apart: None })
+    }
+}
+
+/// Counts what is written, and keeps none of it.
+struct Counted(u64);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -95,6 +95,22 @@ fn progress_goes_up_to_all() {
 }
 
 #[test]
+fn progress_grows_within_a_file_of_many_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = |at: usize| {
+        let text = format!("Please rename module {at}. ").repeat(40);
+        serde_json::json!({"session_id": format!("s{at}"), "messages": [{"role": "user", "content": text}]})
+    };
+    let lines: Vec<String> = (0..3).map(|at| session(at).to_string()).collect();
+    std::fs::write(folder.path().join("many.jsonl"), lines.join("\n")).unwrap();
+    let mut all = All::default();
+    assert_eq!(again(folder.path(), &mut all).sessions, 3);
+    let told: Vec<_> = all.progress.iter().map(|told| (told.sessions_done, told.files_done)).collect();
+    assert_eq!(told, [(0, 0), (1, 0), (2, 0), (3, 1)]);
+    assert!(all.progress.windows(2).all(|two| two[0].bytes_done < two[1].bytes_done), "{:?}", all.progress);
+}
+
+#[test]
 fn a_visitor_that_refuses_ends_the_import() {
     struct Refuses(usize);
     impl Visitor for Refuses {

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use confidant_memory::OwnMemory;
-use confidant_memory::api::{Forget, ImportReport, ImportRequest};
+use confidant_memory::api::{Forget, ImportReport, ImportRequest, QueryRequest};
 use confidant_memory::import::Root;
 use confidant_memory::source::Sources;
 
-use crate::support::{Place, of, query, request};
+use crate::support::{Place, Weather, of, query, request};
 
 fn write(folder: &Path, name: &str, request: &str) {
     let line = |role: &str, text: &str| {
@@ -311,4 +311,56 @@ async fn an_import_that_is_called_off_ends_and_can_go_on() {
     let rest = import(&own, files.path(), false).await;
     assert!((1..4).contains(&rest.stored), "{rest:?}");
     assert_eq!(rest.stored + rest.unchanged + rest.unchanged_files, 4, "{rest:?}");
+}
+
+#[tokio::test]
+async fn of_sessions_that_are_stored_at_once_none_is_lost_when_the_store_goes_away() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    for at in 0..20 {
+        write(files.path(), &format!("s{at:02}"), &format!("Please rename the quartz module number {at}"));
+    }
+    let request = ImportRequest { roots: vec![Root::path(files.path())], ..ImportRequest::default() };
+    let shelf = place.shelf.clone();
+    let falls = move |progress: confidant_memory::import::Progress| {
+        if progress.files_done == 5 {
+            shelf.set(Weather::Down);
+        }
+        ControlFlow::Continue(())
+    };
+    assert_eq!(own.import(&request, falls).await.unwrap_err().code(), "unavailable");
+    let before = own.count().await.unwrap();
+    assert!(before < 20, "{before}");
+
+    place.shelf.set(Weather::Fine);
+    let rest = import(&own, files.path(), false).await;
+    assert_eq!(rest.stored + rest.unchanged + rest.unchanged_files, 20, "{rest:?}");
+    assert_eq!(rest.stored, 20 - before, "what was stored is not stored again, and all else is");
+    assert_eq!(own.count().await.unwrap(), 20);
+    assert_eq!(import(&own, files.path(), false).await.unchanged_files, 20);
+}
+
+#[tokio::test]
+async fn the_last_form_of_a_session_counts_however_many_are_stored_at_once() {
+    let (place, files) = (Place::new(), tempfile::tempdir().unwrap());
+    let own = of(&place.open(), "alice");
+    let mut roots = Vec::new();
+    for at in 0..6 {
+        let folder = files.path().join(at.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let words = ["quartz", "basalt", "granite", "marble", "slate", "feldspar"][at];
+        // The first takes longest.
+        write(&folder, "one", &format!("Please rename the {words} module. ").repeat(60 - 10 * at));
+        write(&folder, &format!("other{at}"), &format!("Why does build {at} fail?"));
+        roots.push(Root::path(folder));
+    }
+    let request = ImportRequest { roots, tell_all: true, ..ImportRequest::default() };
+    let report = own.import(&request, |_| ControlFlow::Continue(())).await.unwrap();
+    assert_eq!((report.sessions, report.stored), (12, 12), "{report:?}");
+    let forms: Vec<_> = report.items.iter().filter(|item| item.session_id == "one").collect();
+    assert_eq!(forms.len(), 6);
+    let listed = own.list(&QueryRequest { limit: 20, ..query("") }).await.unwrap().hits;
+    let shown: Vec<_> = listed.iter().filter(|hit| hit.cass_session_id == "one").collect();
+    assert_eq!(shown.len(), 1, "{listed:?}");
+    assert_eq!(Some(&shown[0].cascade_uri), forms[5].cascade_uri.as_ref());
 }

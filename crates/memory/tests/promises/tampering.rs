@@ -1,6 +1,9 @@
 //! Promise 4: tampering has a name, and what does not verify is not returned.
 
+use std::collections::BTreeSet;
+
 use confidant_memory::api::Forget;
+use confidant_memory::{Damage, Depth};
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -73,6 +76,35 @@ async fn rows_that_were_altered_swapped_relabelled_or_are_plain_are_refused_and_
         assert_eq!(own.forget(&Forget::Uri(a.cascade_uri), false).await.unwrap().forgotten, 1, "{attack}");
         assert_eq!(memory.verify().await.unwrap().refused, Vec::<String>::new(), "{attack}");
     }
+}
+
+#[tokio::test]
+async fn a_sample_always_has_the_newest_artifact_and_sooner_or_later_every_other() {
+    let place = Place::new();
+    let memory = place.open();
+    let mut uris = Vec::new();
+    for (owner, name) in [("alice", "a"), ("bob", "b"), ("alice", "c"), ("bob", "d")] {
+        let session = json!({"summary": format!("Investigated the JWT of service {name}.")});
+        let stored = of(&memory, owner).store(&request(name, &session)).await.unwrap();
+        uris.push(stored.cascade_uri);
+    }
+    let sound = memory.verify_telling(Depth::Sample(2), &|_, total| assert_eq!(total, 2)).await.unwrap();
+    assert!(sound.is_sound(), "{sound:?}");
+    assert_eq!((sound.memories, sound.artifacts, sound.left_out), (4, 2, 2));
+    let all = memory.verify_telling(Depth::Sample(4), &|_, _| {}).await.unwrap();
+    assert_eq!((all.artifacts, all.left_out), (4, 0));
+
+    place.shelf.blobs.lock().unwrap().clear();
+    let mut met = BTreeSet::new();
+    for _ in 0..100 {
+        let checked = memory.verify_telling(Depth::Sample(2), &|_, _| {}).await.unwrap();
+        assert_eq!((checked.lost.len(), checked.artifacts), (2, 0));
+        assert!(checked.lost.iter().all(|one| one.damage == Damage::Missing), "{checked:?}");
+        assert!(checked.lost.iter().any(|one| one.cascade_uri == uris[3]), "{checked:?}");
+        met.extend(checked.lost.into_iter().map(|one| one.cascade_uri));
+    }
+    assert_eq!(met, uris.into_iter().collect());
+    assert_eq!(memory.verify().await.unwrap().lost.len(), 4);
 }
 
 #[tokio::test]

@@ -5,38 +5,36 @@ use std::io::{self, IsTerminal as _};
 use confidant_channel::Inbox;
 use confidant_chats::service::Service;
 use confidant_engine::clock::{Clock as _, SystemClock};
-use confidant_memory::{Checked, Memory};
+use confidant_memory::{Checked, Damage, Depth, Memory};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Check, MOST_NAMED};
 use crate::output::counted;
 
-/// Opens every memory, with its artifact.
-pub(super) async fn memories(memory: &Memory) -> Vec<Check> {
+/// Opens every memory, with as many of their artifacts as `depth` says. At most `most_named` are named of a kind.
+pub(super) async fn memories(memory: &Memory, depth: Depth, most_named: usize) -> Vec<Check> {
     if let Err(error) = memory.check().await {
         return vec![Check::fail("memory", &error.to_string())];
     }
     let bar = bar();
     let checked = memory
-        .verify_telling(&|done, total| {
+        .verify_telling(depth, &|done, total| {
             bar.set_length(total);
             bar.set_position(done);
         })
         .await;
     bar.finish_and_clear();
     match checked {
-        Ok(checked) => told(&checked),
+        Ok(checked) => told(&checked, most_named),
         Err(error) => vec![Check::fail("memory", &error.to_string())],
     }
 }
 
-fn told(checked: &Checked) -> Vec<Check> {
-    let Checked { memories, refused, artifacts, lost, unasked, faults, .. } = checked;
+fn told(checked: &Checked, most_named: usize) -> Vec<Check> {
+    let Checked { refused, unasked, faults, .. } = checked;
     let mut checks = Vec::new();
     if checked.is_sound() {
-        let opens = if *memories == 1 { "1 memory" } else { &format!("{memories} memories") };
-        let with = if *artifacts == 1 { "1 artifact" } else { &format!("{artifacts} artifacts") };
-        checks.push(Check::ok("memory", format!("all open: {opens} and {with}")));
+        checks.push(Check::ok("memory", sound(checked)));
     }
     if !refused.is_empty() {
         checks.push(Check::fail(
@@ -45,21 +43,11 @@ fn told(checked: &Checked) -> Vec<Check> {
                 "memories that cannot be opened ({}): {}; hint: restore memory.db and memory-keys.db from a \
                  backup, or forget them",
                 refused.len(),
-                named(refused)
+                named(refused, most_named)
             ),
         ));
     }
-    if !lost.is_empty() {
-        checks.push(Check::fail(
-            "memory",
-            &format!(
-                "{} missing or damaged in the artifact store: {}; hint: restore that store from a backup, \
-                 store these sessions again, or forget them",
-                counted(lost.len() as u64, "artifact"),
-                named(lost)
-            ),
-        ));
-    }
+    checks.extend(lost(checked, most_named));
     for (what, times) in faults {
         checks.push(Check::fail(
             "memory",
@@ -82,8 +70,53 @@ fn told(checked: &Checked) -> Vec<Check> {
     checks
 }
 
-fn named(uris: &[String]) -> String {
-    let named = &uris[..uris.len().min(MOST_NAMED)];
+/// How many were opened, where nothing is wrong.
+fn sound(checked: &Checked) -> String {
+    let Checked { memories, artifacts, left_out, .. } = checked;
+    let opens = if *memories == 1 { "1 memory" } else { &format!("{memories} memories") };
+    if *left_out == 0 {
+        return format!("all open: {opens} and {}", counted(*artifacts, "artifact"));
+    }
+    let of = artifacts + left_out + checked.unasked;
+    format!("all open: {opens} and a sample of {artifacts} of {of} artifacts (--deep opens all)")
+}
+
+/// A check for each kind of damage.
+fn lost(checked: &Checked, most_named: usize) -> Vec<Check> {
+    let kinds = [
+        (
+            Damage::Missing,
+            "artifacts that are missing from their store",
+            "restore that store from a backup, store these sessions again, or forget them",
+        ),
+        (
+            Damage::Mismatched,
+            "artifacts that do not match their row in memory.db",
+            "restore the store and memory.db from the same backup, store these sessions again, or forget them",
+        ),
+        (
+            Damage::Unopenable,
+            "artifacts that cannot be opened",
+            "restore the store and memory-keys.db from the same backup, store these sessions again, or forget them",
+        ),
+    ];
+    let more = if checked.left_out == 0 { "" } else { "`confidant doctor --deep` looks at all; " };
+    let told = kinds.into_iter().filter_map(|(damage, what, hint)| {
+        let these: Vec<String> = checked
+            .lost
+            .iter()
+            .filter(|one| one.damage == damage)
+            .map(|one| one.cascade_uri.clone())
+            .collect();
+        let named = named(&these, most_named);
+        let told = format!("{what} ({}): {named}; hint: {more}{hint}", these.len());
+        (!these.is_empty()).then(|| Check::fail("memory", &told))
+    });
+    told.collect()
+}
+
+fn named(uris: &[String], most: usize) -> String {
+    let named = &uris[..uris.len().min(most)];
     let more = if uris.len() > named.len() { ", …" } else { "" };
     format!("{}{more}", named.join(", "))
 }
@@ -158,6 +191,6 @@ fn bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} artifacts  {elapsed}");
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} artifacts  {elapsed}, {eta} left");
     ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

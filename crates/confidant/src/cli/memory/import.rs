@@ -22,9 +22,12 @@ Reads session files of Claude Code, Codex, Gemini CLI, Aider, OpenCode, Cursor, 
 them. It is safe to repeat: unchanged files are skipped, blocked and refused sessions are tried again,
 and forgotten sessions stay forgotten.
 
+On a terminal, a bar says how far it is, and only sessions that were not stored are listed.
+
 Examples:
   confidant memory import --dry-run              what the agents in this home folder have
   confidant memory import --tag imported
+  confidant memory import --verbose              list what was stored, too
   confidant memory import ~/project/.aider.chat.history.md
   confidant memory import sessions.jsonl --agent generic --json")]
 pub(in crate::cli) struct ImportArgs {
@@ -44,28 +47,41 @@ pub(in crate::cli) struct ImportArgs {
     /// Read unchanged files too, as after a change of rules or tags
     #[arg(long)]
     again: bool,
+    /// List every session, on a terminal and in JSON too
+    #[arg(long)]
+    verbose: bool,
     #[command(flatten)]
     pub(super) owner: OwnerArgs,
     #[command(flatten)]
     output: JsonArg,
 }
 
-/// What to import, and whether the report is wanted as JSON.
-pub(super) fn request(args: &ImportArgs, home: Option<PathBuf>) -> anyhow::Result<(ImportRequest, bool)> {
+impl ImportArgs {
+    /// Whether each session is listed. A dry run is there to be read, and a script may read the lines.
+    fn lists_all(&self) -> bool {
+        self.verbose || self.dry_run || !output::is_for_a_person()
+    }
+}
+
+pub(super) fn request(args: &ImportArgs, home: Option<PathBuf>) -> anyhow::Result<ImportRequest> {
     let agent = args.agent.as_deref().and_then(Agent::parse);
-    let request = ImportRequest {
+    Ok(ImportRequest {
         roots: vec![import_root(args.path.clone(), agent, home)?],
         tags: args.tags.clone(),
         mode: args.mode.name().map(str::to_owned),
         dry_run: args.dry_run,
         again: args.again,
-        tell_all: true,
+        // JSON is a summary, with the first sessions and those that were not stored.
+        tell_all: args.verbose || args.dry_run || !args.output.json,
         only: None,
-    };
-    Ok((request, args.output.json))
+    })
 }
 
-pub(super) async fn run(request: &ImportRequest, json: bool, own: &OwnMemory) -> anyhow::Result<Outcome> {
+pub(super) async fn run(
+    args: &ImportArgs,
+    request: &ImportRequest,
+    own: &OwnMemory,
+) -> anyhow::Result<Outcome> {
     let bar = bar();
     let shown = bar.clone();
     let report = own
@@ -76,10 +92,10 @@ pub(super) async fn run(request: &ImportRequest, json: bool, own: &OwnMemory) ->
         .await;
     bar.finish_and_clear();
     let report = report?;
-    if json {
+    if args.output.json {
         output::json(&report)?;
     } else {
-        told(&report)?;
+        told(&report, args.lists_all())?;
     }
     let nothing = report.files + report.unchanged_files == 0;
     Ok(if nothing { Outcome::NothingFound } else { Outcome::Done })
@@ -90,19 +106,24 @@ fn bar() -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}  {elapsed}");
+    let style = ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes}  {msg}, {eta} left");
     ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn show(bar: &ProgressBar, progress: Progress) {
     bar.set_length(progress.bytes_total);
     bar.set_position(progress.bytes_done);
-    bar.set_message(format!("{} of {}", progress.files_done, counted(progress.files_total as u64, "file")));
+    bar.set_message(format!(
+        "{} in {} of {}",
+        counted(progress.sessions_done as u64, "session"),
+        progress.files_done,
+        counted(progress.files_total as u64, "file")
+    ));
 }
 
-fn told(report: &ImportReport) -> anyhow::Result<()> {
+fn told(report: &ImportReport, lists_all: bool) -> anyhow::Result<()> {
     let paint = Paint::of_stdout();
-    for item in &report.items {
+    for item in report.items.iter().filter(|item| lists_all || is_left(item)) {
         output::line(&described(item, paint))?;
     }
     let stored = if report.dry_run { "would be stored" } else { "stored" };
@@ -116,6 +137,9 @@ fn told(report: &ImportReport) -> anyhow::Result<()> {
         report.refused,
         report.forgotten
     ));
+    if !lists_all && report.items.iter().any(|item| !is_left(item)) {
+        note("--verbose lists every session; `confidant memory list` shows the newest");
+    }
     if report.unchanged_files > 0 {
         note(&format!("{} unchanged since the last import", counted(report.unchanged_files, "file")));
     }
@@ -124,6 +148,11 @@ fn told(report: &ImportReport) -> anyhow::Result<()> {
         note(&format!("{} skipped: unreadable, or not written by a known agent", counted(not_read, "file")));
     }
     Ok(())
+}
+
+/// Whether somebody may have to do something about it.
+fn is_left(item: &ImportedSession) -> bool {
+    matches!(item.outcome, ImportOutcome::Blocked | ImportOutcome::Refused)
 }
 
 fn described(item: &ImportedSession, paint: Paint) -> String {
