@@ -10,7 +10,7 @@ use confidant_display::debug_without_content;
 use confidant_redact::{Taken, TakenKind};
 use confidant_seal::Key;
 
-use crate::index::{Hidden, fold};
+use crate::index::{Hidden, MARK, fold};
 
 /// The forms of what was taken out of one session, and how often.
 #[derive(Clone, Default)]
@@ -120,8 +120,6 @@ fn exact(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("!{text}") }
 }
 
-/// Begins a term that is a hash; no word begins with it.
-pub(crate) const MARK: char = '=';
 /// Forms of one session.
 const MOST_FORMS: usize = 1000;
 /// The longest value that is looked for, in bytes.

@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::meaning::{self, NOWHERE, Vector, WIDTH};
 use super::words;
 use crate::card::lists_of_ids;
-use crate::replaced::MARK;
 
 /// The words of a session and the places of its passages.
 #[derive(Clone, Default, PartialEq)]
@@ -234,6 +233,8 @@ fn without_placeholders(text: &str) -> String {
 }
 
 const PLACEHOLDER: &str = "<REDACTED:";
+/// Begins a term that is a hash of what was taken out; no word begins with it.
+pub(crate) const MARK: char = '=';
 /// Between a term and how often it is there; no term has it.
 const TIMES: char = '*';
 /// How often a term counts at most.

@@ -38,6 +38,7 @@ use confidant_seal::Key;
 use parking_lot::{Mutex, MutexGuard};
 
 pub use self::bag::Bag;
+pub(crate) use self::bag::MARK;
 use self::manifest::Manifest;
 use self::pages::Pages;
 #[doc(hidden)]
