@@ -13,15 +13,17 @@ from conftest import FOREIGN
 from test_chat_terminal import SECONDS, Terminal
 
 
-def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)} | {"TERM": "xterm"}
+def environment(folder: Path) -> dict[str, str]:
+    """With a home of its own: where the memory is if the folder has none."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith((*FOREIGN, "XDG_"))}
+    return kept | {"TERM": "xterm", "HOME": str(folder)}
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Without a terminal."""
     program = Path(os.environ["CONFIDANT_BIN"]).resolve()
     return subprocess.run(
-        [program, *arguments], cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
+        [program, *arguments], cwd=folder, env=environment(folder), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
     )
 
 
@@ -29,7 +31,7 @@ def at_terminal(folder: Path, answer: str | None, *arguments: str) -> tuple[int,
     """At one, with what is typed when it asks."""
     ours, theirs = pty.openpty()
     program = Path(os.environ["CONFIDANT_BIN"]).resolve()
-    process = subprocess.Popen([program, *arguments], cwd=folder, env=environment(), stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen([program, *arguments], cwd=folder, env=environment(folder), stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     terminal = Terminal(ours)
     try:
